@@ -155,7 +155,7 @@ def split_extension(name: str) -> tuple[str, str]:
 
 
 def _colon_header(line: str) -> Header | None:
-    if bold := _BOLD.match(line):
+    if line.startswith("**") and (bold := _BOLD.match(line)):
         line = f"{bold['name']}: {line[bold.end() :]}"
     start = line[: _SEARCHED_CHARS + 1]
     colon = _COLON.search(start)
@@ -294,10 +294,7 @@ class _LineDraft:
             paragraph("".join(self.parts))
 
     def finished(self) -> Speech:
-        with with_place(self.line_number):
-            text = paragraph(" ".join(self.parts))
-            if len(self.parts) > 1:
-                cut_pauses(text)  # a pause may be split by a line break
+        text = self.parts[0] if len(self.parts) == 1 else self._join()
         attributes = self.header.attributes
         return Speech(
             self.header.speaker,
@@ -307,6 +304,12 @@ class _LineDraft:
             attributes.params,
             self.line_number,
         )
+
+    def _join(self) -> str:
+        with with_place(self.line_number):
+            text = paragraph(" ".join(self.parts))
+            cut_pauses(text)  # a pause may be split by a line break
+        return text
 
 
 class ScriptReader:
@@ -326,7 +329,8 @@ class ScriptReader:
         Raises:
             ScriptError: It is invalid; without its line.
         """
-        line = _LEADING_INVISIBLE.sub("", raw).rstrip()
+        # Patterns are searched only where they may match, as a script may have 20,000 lines.
+        line = (raw if raw[:1].isalnum() else _LEADING_INVISIBLE.sub("", raw)).rstrip()
         if not line:
             self._paragraph_ended = True
         elif line.startswith("\\"):
@@ -338,7 +342,7 @@ class ScriptReader:
             self._read_structure(line, number)
 
     def _read_structure(self, line: str, number: int) -> None:
-        pauses, rest = leading_pauses(line)
+        pauses, rest = leading_pauses(line) if line.startswith(("[", "(", "<")) else ([], line)
         entry = _read_entry(rest) if rest else None
         if rest and entry is None:
             self._continue(line, number)
@@ -422,6 +426,8 @@ class ScriptReader:
 
 def _read_entry(line: str) -> Header | str | None:
     """A header, the path of an audio line, or None for text."""
+    if not line.startswith("["):
+        return parse_header(line)
     if audio := _AUDIO.fullmatch(line):
         return read_audio_path(audio["path"].strip())
     if _AUDIO_BEGINS.match(line):

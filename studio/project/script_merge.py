@@ -33,7 +33,7 @@ def generate_line_id() -> str:
 
 def create_lines(dialog: Iterable[DialogLine]) -> list[ProjectLine]:
     """Create new lines from a dialog."""
-    return [_update_line(line, ProjectLine(generate_line_id())) for line in dialog]
+    return [_update_line(line, None) for line in dialog]
 
 
 def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
@@ -49,9 +49,7 @@ def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
     _match_moved(old_keys, new_keys, matched)
     _match_changed(previous, wanted, matched)
     lines = [
-        _update_line(
-            line, previous[matched[idx]] if idx in matched else ProjectLine(generate_line_id())
-        )
+        _update_line(line, previous[matched[idx]] if idx in matched else None)
         for idx, line in enumerate(wanted)
     ]
     kept = [document.lines.get(line.line_id) for line in lines]
@@ -183,8 +181,8 @@ def _count_common(one: str, other: str) -> int:
     return len(one) - free.bit_count()
 
 
-def _update_line(line: DialogLine, onto: ProjectLine) -> ProjectLine:
-    """A line's new text with the id, take and lock of an old line."""
+def _update_line(line: DialogLine, onto: ProjectLine | None) -> ProjectLine:
+    """A line's new text with the id, take and lock of an old line, if there is one."""
     match line:
         case Silence():
             values: dict[str, Any] = {"kind": LineKind.SILENCE, "duration_s": line.duration_s}
@@ -196,6 +194,8 @@ def _update_line(line: DialogLine, onto: ProjectLine) -> ProjectLine:
         case Unspoken():
             values = {"kind": LineKind.SILENCE, "duration_s": 0.0, "text": line.text}
             values |= {"unspoken": line.kind}
+    if onto is None:
+        return ProjectLine(generate_line_id(), **values)
     return ProjectLine(onto.line_id, locked=onto.locked, chosen=onto.chosen, **values)
 
 

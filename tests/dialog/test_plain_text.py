@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from studio.dialog.formats.dialog_file import ImportOptions, read_dialog_text
 from studio.dialog.markup import strip_markup
-from studio.dialog.model import Audio, Silence, Speech
+from studio.dialog.model import Audio, Silence, Speech, Unspoken
 from studio.dialog.script import parse_script, write_script
 from studio.errors import ScriptError
 
