@@ -22,6 +22,7 @@ from benchmarks.qwen3_engines import EngineChoice, build_timed_lines, engine_row
 from benchmarks.synthetic_qwen3 import SIZES
 from studio.app import main
 from studio.backends.batching import memory_plan
+from studio.backends.batching.int8_matrix import can_multiply_int8
 from studio.errors import SettingError
 
 pytestmark = pytest.mark.models
@@ -220,3 +221,13 @@ def test_a_python_without_the_batch_package_is_refused_with_its_reason(tmp_path:
 
 def test_copies_take_time():
     assert 0 < measure_copy_bytes_per_s("cpu") < float("inf")
+
+
+@pytest.mark.skipif(not can_multiply_int8("cpu"), reason="torch has no FBGEMM here")
+def test_the_codes_of_whole_numbers_are_compared_in_three_draws(capsys):
+    assert main(["bench", "engines", "--size", "tiny", "--engines", "codes", "--runs", "1"]) == 0
+    rows = rows_of(capsys)
+    assert [row[0].rpartition(", ")[2] for row in rows] == ["draw 1", "draw 2", "draw 3"]
+    for row in rows:
+        [shares] = [cell for cell in row if "of 250 frames the same" in cell]
+        assert float(shares.split("%")[0]) >= 98
