@@ -148,7 +148,8 @@ def marks(share: float, kind: IssueKind, seed: int = 0):
 def test_a_check_that_marks_at_random_is_switched_off():
     takes = [silent_take(number) for number in range(40)]
     [one] = Judge(marks(0.5, IssueKind.END)).judge(takes).checks
-    assert (one.voice, one.language, one.kind, one.is_off) == ("Maud", "en", IssueKind.END, True)
+    assert (one.voice, one.language, one.check, one.is_off) == ("Maud", "en", "end", True)
+    assert one.kinds == (IssueKind.END,)
     assert one.alarms.trials == 40
 
 
@@ -164,7 +165,7 @@ def test_a_check_that_marks_at_random_is_switched_off():
     ],
 )
 def test_a_check_is_off_that_marks_good_takes_and_faults_hardly_more(found, alarms, is_off):
-    assert CheckFigures("Maud", "en", IssueKind.PACE, found, alarms).is_off is is_off
+    assert CheckFigures("Maud", "en", "pace", (IssueKind.PACE,), found, alarms).is_off is is_off
 
 
 @pytest.mark.parametrize(
