@@ -146,9 +146,11 @@ class CheckFigures:
     def is_off(self) -> bool:
         """Whether it is switched off: it marks good takes, and planted faults hardly more often.
 
-        One that marks no good take stays on, as it costs nobody anything.
+        One that marks no good take stays on, as it costs nobody anything, and one whose faults
+        couldn't be planted.
         """
-        return self.alarms.hits > 0 and not self.found.exceeds(self.alarms)
+        is_judged = self.alarms.hits > 0 and self.found.trials > 0
+        return is_judged and not self.found.exceeds(self.alarms)
 
     def describe_off(self) -> str:
         """Why it is switched off, as a sentence."""
