@@ -46,6 +46,19 @@ FOUND_BY: Mapping[Fault, frozenset[IssueKind]] = {
 }
 """The kinds of issues of which each fault should be one."""
 
+_WORD_FAULTS = (Fault.WORD_CUT, Fault.WORD_DOUBLED, Fault.WORD_EXCHANGED, Fault.TAIL)
+_CHECKS: Mapping[str, tuple[frozenset[IssueKind], tuple[Fault, ...]]] = {
+    "words": (_RECOGNISED, _WORD_FAULTS),
+    "end": (frozenset({IssueKind.END}), (Fault.END_CUT,)),
+    "pitch": (frozenset({IssueKind.PITCH}), (Fault.PITCH,)),
+    "pace": (frozenset({IssueKind.PACE}), (Fault.TEMPO,)),
+    "timbre": (frozenset({IssueKind.TIMBRE}), (Fault.OTHER_SPEAKER,)),
+}
+"""The checks that may be switched off: their kinds of issues, and the faults that they are for.
+
+No other is: the faults for which those are, such as noise or a loop, aren't planted.
+"""
+
 AlignWords = Callable[[Clip, str, str | None], Sequence[WordSpan]]
 """When each word of a text in a language is said in a clip, as `align_words`."""
 
@@ -113,16 +126,19 @@ class FaultFigures:
 
 @dataclass(frozen=True, slots=True)
 class CheckFigures:
-    """What one kind of issue is worth for one voice and language.
+    """What one check is worth for one voice and language.
 
     Attributes:
-        found: Of all planted faults of which it should be an issue.
+        check: Its name.
+        kinds: The kinds of issues that it finds.
+        found: Of all planted faults that it is for.
         alarms: Good takes with such an issue.
     """
 
     voice: str
     language: str | None
-    kind: IssueKind
+    check: str
+    kinds: tuple[IssueKind, ...]
     found: Share
     alarms: Share
 
@@ -130,15 +146,17 @@ class CheckFigures:
     def is_off(self) -> bool:
         """Whether it is switched off: it marks good takes, and planted faults hardly more often.
 
-        One that marks no good take stays on, as it costs nobody anything.
+        One that marks no good take stays on, as it costs nobody anything, and one whose faults
+        couldn't be planted.
         """
-        return self.alarms.hits > 0 and not self.found.exceeds(self.alarms)
+        is_judged = self.alarms.hits > 0 and self.found.trials > 0
+        return is_judged and not self.found.exceeds(self.alarms)
 
     def describe_off(self) -> str:
         """Why it is switched off, as a sentence."""
         place = f" in {self.language}" if self.language else ""
         return (
-            f"The mark “{self.kind}” is switched off for {self.voice}{place}: it found "
+            f"The check of “{self.check}” is switched off for {self.voice}{place}: it found "
             f"{self.found.hits} of {self.found.trials} planted faults, and marked "
             f"{self.alarms.hits} of {self.alarms.trials} good takes."
         )
@@ -150,7 +168,7 @@ class JudgeReport:
 
     Attributes:
         faults: By voice, language and fault.
-        checks: By voice, language and kind of issue; those that marked anything.
+        checks: By voice, language and check; those that marked anything.
         too_few: Voices and languages with fewer than `MIN_TAKES` takes, and how many those have.
     """
 
@@ -310,10 +328,9 @@ def _sum_faults(trials: Sequence[_Trial]) -> Iterator[FaultFigures]:
 
 
 def _sum_checks(trials: Sequence[_Trial]) -> Iterator[CheckFigures]:
-    judged = sorted(frozenset().union(*FOUND_BY.values()))
     for voice, language, clean, planted in _group_trials(trials):
-        for kind in judged:
-            own = [one for one in planted if one.fault and kind in FOUND_BY[one.fault]]
-            found, alarms = _count(own, frozenset({kind})), _count(clean, frozenset({kind}))
+        for name, (kinds, faults) in _CHECKS.items():
+            own = [one for one in planted if one.fault in faults]
+            found, alarms = _count(own, kinds), _count(clean, kinds)
             if found.hits or alarms.hits:
-                yield CheckFigures(voice, language, kind, found, alarms)
+                yield CheckFigures(voice, language, name, tuple(sorted(kinds)), found, alarms)

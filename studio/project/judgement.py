@@ -111,7 +111,7 @@ def describe_judgement(judgement: Judgement | None) -> dict[str, Any]:
             {
                 "voice": one.voice,
                 "language": one.language,
-                "kind": one.kind.value,
+                "check": one.check,
                 "message": one.describe_off(),
             }
             for one in (judgement.checks_off if judgement else ())
@@ -261,7 +261,7 @@ class ProjectJudge:
         with core.lock:
             before = core.outliers.checks_off
             core.outliers.checks_off = frozenset(
-                (one.voice, one.language, str(one.kind)) for one in checks
+                (one.voice, one.language, str(kind)) for one in checks for kind in one.kinds
             )
             if core.outliers.checks_off != before:
                 core.publish_lines(core.document.order)

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
+from draft_ears import catalogue
 from spoken_lines import SpokenLine, VoiceReader
 
 from studio.audio.clip import Clip
 from studio.backends.espeak.backend import DraftBackend
+from studio.engine.model_manager import EvictionPolicy
 from studio.errors import BadInput, Cancelled
 from studio.hearing.draft_reading import DraftReader
 from studio.hearing.fault_planting import Fault, PlantableTake, plant_fault
 from studio.hearing.judge import CheckFigures, Judge, JudgeReport, Share
+from studio.hearing.recognition import Recognisers
 from studio.hearing.reference_reading import ReferenceReader
 from studio.hearing.take_check import TakeCheck
+from studio.hearing.word_check import WordChecker
 from studio.hearing.word_times import WordTime, align_words
 from studio.quality.checks import (
     ExpectedSpeech,
@@ -148,7 +153,8 @@ def marks(share: float, kind: IssueKind, seed: int = 0):
 def test_a_check_that_marks_at_random_is_switched_off():
     takes = [silent_take(number) for number in range(40)]
     [one] = Judge(marks(0.5, IssueKind.END)).judge(takes).checks
-    assert (one.voice, one.language, one.kind, one.is_off) == ("Maud", "en", IssueKind.END, True)
+    assert (one.voice, one.language, one.check, one.is_off) == ("Maud", "en", "end", True)
+    assert one.kinds == (IssueKind.END,)
     assert one.alarms.trials == 40
 
 
@@ -161,10 +167,11 @@ def test_a_check_that_marks_at_random_is_switched_off():
         (Share(40, 40), Share(40, 40), True),
         (Share(0, 40), Share(1, 40), True),
         (Share(0, 40), Share(0, 40), False),
+        (Share(0, 0), Share(1, 40), False),
     ],
 )
 def test_a_check_is_off_that_marks_good_takes_and_faults_hardly_more(found, alarms, is_off):
-    assert CheckFigures("Maud", "en", IssueKind.PACE, found, alarms).is_off is is_off
+    assert CheckFigures("Maud", "en", "pace", (IssueKind.PACE,), found, alarms).is_off is is_off
 
 
 @pytest.mark.parametrize(
@@ -246,3 +253,25 @@ def test_faults_are_planted_where_the_words_are():
     assert len(planted(Fault.TEMPO)) != pytest.approx(len(samples), rel=0.05)
     assert plant_fault(Fault.TAIL, tom, [ida, tom], random.Random(1)) is None
     assert plant_fault(Fault.OTHER_SPEAKER, ida, [ida, ida_too], random.Random(1)) is None
+
+
+@pytest.mark.slow
+def test_with_a_recogniser_words_are_judged_too(reader, check, align):
+    pytest.importorskip("sherpa_onnx")
+    words = WordChecker(Recognisers(EvictionPolicy(), catalogue=catalogue()))
+
+    def check_all(clip: Clip, said: ExpectedSpeech) -> QualityReport:
+        report = check(clip, said)
+        return replace(report, issues=report.issues + words.find_issues(clip, said))
+
+    try:
+        report = Judge(check_all, align).judge(takes_of(reader, 10, "m3"))
+    finally:
+        words.close()
+    found = {fault: share.hits for (_, fault), (share, _) in figures(report).items()}
+    print(found)
+    assert found[Fault.WORD_CUT] >= 9
+    assert found[Fault.WORD_DOUBLED] >= 7
+    assert found[Fault.WORD_EXCHANGED] >= 6
+    assert found[Fault.TAIL] >= 9
+    assert [one.check for one in report.checks if one.is_off] == []

@@ -79,18 +79,18 @@ def test_a_project_is_judged_and_says_so_after_it_is_opened_again(open_studio: O
 
 def test_a_check_that_is_of_no_use_here_marks_nothing_any_more(open_studio: OpenStudio) -> None:
     studio = open_studio(DraftBackend())
-    studio.engine.renderer.check = marking("loop", lambda text: len(text) % 2 == 0)
+    studio.engine.renderer.check = marking("missing", lambda text: len(text) % 2 == 0)
     session = project(studio, 12)
-    assert "loop" in kinds(session)
+    assert "missing" in kinds(session)
     assert judged(session) is JudgeState.DONE
     [off] = session.judge.judgement.checks_off
-    assert (off.voice, off.kind) == ("Ida", "loop")
-    assert off.describe_off().startswith("The mark “loop” is switched off for Ida: it found ")
-    assert "loop" not in kinds(session)
+    assert (off.voice, off.check) == ("Ida", "words")
+    assert off.describe_off().startswith("The check of “words” is switched off for Ida: it found ")
+    assert "missing" not in kinds(session)
     studio.engine.renderer.check = check_take
     assert judged(session) is JudgeState.DONE
     assert session.judge.judgement.checks_off == ()
-    assert "loop" in kinds(session), "judged again, it is of use"
+    assert "missing" in kinds(session), "judged again, it is of use"
 
 
 def test_a_project_with_too_few_takes_says_what_it_needs(open_studio: OpenStudio) -> None:

@@ -86,8 +86,9 @@ def test_odd_lines_get_one_clear_mark_each_and_are_ready(studio: Studio) -> None
     )
     rendered(session)
     music, welsh, emoji = session.list_views()
-    until(lambda: all(view.take.recognised for view in session.list_views()[:2]))
-    music, welsh, _ = session.list_views()
+    ids = (music.line.line_id, welsh.line.line_id)
+    until(lambda: all(session.get_view(one).take.recognised for one in ids))
+    music, welsh = (session.get_view(one.line.line_id) for one in (music, welsh))
     assert (music.state, [issue.kind for issue in music.issues][-1]) == ("ready", "unlike")
     assert (welsh.state, welsh.issues) == ("ready", ())
     assert welsh.take.recognised.note == "No recogniser here knows “cy”."

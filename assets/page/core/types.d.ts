@@ -709,6 +709,6 @@ export interface Judgement {
   message: string | null;
   judged_at: string | null;
   faults: { voice: string; language: string | null; fault: string; label: string; found: JudgedShare; alarms: JudgedShare }[];
-  off: { voice: string; language: string | null; kind: string; message: string }[];
+  off: { voice: string; language: string | null; check: string; message: string }[];
   too_few: { voice: string; language: string | null; takes: number }[];
 }
