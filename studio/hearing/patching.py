@@ -40,6 +40,10 @@ _MAX_GAIN_DB = 12.0
 
 _MIN_WORD_S = 0.03
 _MAX_WORD_S = 3.0
+_MIN_LIKENESS = 0.4
+"""Of the same words in both; readings of a voice have 0.74 and more, other texts half of that."""
+_MIN_COMMON_WORDS = 4  # fewer may be alike, or not, by chance
+_WORD_STEP_S = 0.01
 _MIN_PHRASE_DB = -40.0  # of the speech around it
 
 _Array = npt.NDArray[np.float64]
@@ -96,7 +100,7 @@ def lay_patch(
 
     Raises:
         BadInput: There is no word between `start` and `end`.
-        SpeechFailed: The donor is silent, or one of the two can't be aligned well enough.
+        SpeechFailed: The donor is silent, or it isn't sure enough where the words are.
     """
     if end <= start:
         raise BadInput("Mark the words that are to be said again.")
@@ -105,6 +109,8 @@ def lay_patch(
         raise SpeechFailed("The voice said nothing this time. Say it again.")
     old, new = take.find_words(start, end), donor.find_words(start - offset, end - offset)
     _check_alignment(take, old, donor, new)
+    if _measure_likeness(take, donor, old, offset) < _MIN_LIKENESS:
+        raise _doubtful("the words around them sound different in both")
     donor = AlignedClip(_match_level(take, old, donor, new), donor.words)
     left = _Seam(take, donor, old[0], new[0], is_end=False).choose()
     right = _Seam(take, donor, old[1], new[1], is_end=True).choose()
@@ -268,6 +274,36 @@ def _check_alignment(take: AlignedClip, old: _Span, donor: AlignedClip, new: _Sp
     phrase, around = donor.words[new[0] : new[1]], donor.words
     if _measure_db(donor.clip, phrase) < _measure_db(donor.clip, around) + _MIN_PHRASE_DB:
         raise SpeechFailed("The voice left these words out this time. Say it again.")
+
+
+def _measure_likeness(take: AlignedClip, donor: AlignedClip, old: _Span, offset: int) -> float:
+    """How alike the words around the phrase are in both: the correlation of their spectra, to 1.
+
+    Where the text isn't said in one of them, or something else, the aligner's words hold anything.
+    """
+    places = {one.start + offset: one for one in donor.words}
+    around = (*take.words[: old[0]], *take.words[old[1] :])
+    common = [(one, places[one.start]) for one in around if one.start in places]
+    if len(common) < _MIN_COMMON_WORDS:
+        return 1.0
+    own, other = (
+        _measure_words(reading.clip, words)
+        for reading, words in zip((take, donor), zip(*common, strict=True), strict=True)
+    )
+    return float((own * other).sum() / np.sqrt(max(1e-9, (own**2).sum() * (other**2).sum())))
+
+
+def _measure_words(clip: Clip, words: Sequence[WordTime]) -> _Array:
+    """Mean level of each word's bands, less the mean of all words: [words, bands]."""
+    means = []
+    for word in words:
+        end_s = max(word.end_s, word.start_s + _WORD_STEP_S)
+        places = np.rint(np.arange(word.start_s, end_s, _WORD_STEP_S) * clip.rate_hz)
+        within = np.clip(places, 0, len(clip)).astype(np.intp)
+        means.append(_measure_bands(clip, within).mean(axis=0))
+    levels = np.array(means)
+    centred: _Array = levels - levels.mean(axis=0)
+    return centred
 
 
 def _doubtful(why: str) -> SpeechFailed:

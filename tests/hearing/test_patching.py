@@ -183,5 +183,12 @@ def test_what_cant_be_laid_is_refused() -> None:
     squeezed = [replace(one, end_s=one.start_s + 0.005) for one in take.words]
     with pytest.raises(SpeechFailed, match="too short or too long"):
         lay_patch(take, AlignedClip(take.clip, squeezed), word.start, word.end)
+    noise = np.random.default_rng(2).normal(size=len(take.clip)) * 0.1
+    hiss = AlignedClip(Clip(noise.astype(np.float32)), take.words)
+    other, _ = speaker().speak(SENTENCES[5])
+    for wrong in (hiss, AlignedClip(other, take.words)):
+        for pair in ((take, wrong), (wrong, take)):
+            with pytest.raises(SpeechFailed, match="sound different in both"):
+                lay_patch(*pair, word.start, word.end)
     with pytest.raises(SpeechFailed, match="aren't found"):
         lay_patch(take, AlignedClip(take.clip, take.words[:1]), word.start, word.end)
