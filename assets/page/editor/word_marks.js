@@ -5,6 +5,8 @@
 import { bus } from "../core/bus.js";
 import { lineWordMarks } from "../document/document.js";
 
+/** @import { Parts } from "../core/types" */
+
 const KINDS = ["missing", "extra", "repeated", "replaced", "unlike"];
 
 export class WordMarks {
