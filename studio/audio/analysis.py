@@ -451,6 +451,10 @@ class SoundFrames:
         """Duration of the longest silence between speech."""
         return max((after - begin for begin, after in self._gaps()), default=0) * FRAME_S
 
+    def silent_end_s(self) -> float:
+        """Duration after the last speech."""
+        return (len(self.speech) - self._ends()[1]) * FRAME_S
+
     def tail_s(self) -> float:
         """Duration after the last voiced frame, or after the last speech if little is voiced."""
         silent = len(self.speech) - self._ends()[1]

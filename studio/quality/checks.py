@@ -497,7 +497,9 @@ def _check_noise_and_tail(
 ) -> Iterator[QualityIssue]:
     """Check for a steady sound anywhere, and for any sound or silence after the last word."""
     tail_s = max(frames.tail_s(), steady_s if is_last else 0.0)
-    if steady_s and not (is_last and frames.speech_s > steady_s + _MIN_WORD_S):
+    # A steady sound at the end counts as speech, unless it is taken for the noise of the room.
+    counted_s = 0.0 if frames.silent_end_s() > steady_s / 2 else steady_s
+    if steady_s and not (is_last and frames.speech_s > counted_s + _MIN_WORD_S):
         message = f"{steady_s:.1f} s of a steady sound instead of speech."
         yield QualityIssue(IssueKind.NOISE, round(steady_s, 2), message)
     elif tail_s > _TAIL_S:
