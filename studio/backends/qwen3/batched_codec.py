@@ -22,6 +22,7 @@ from studio.backends.device import turn
 from studio.backends.qwen3.checkpoint import FRAMES_PER_S
 from studio.backends.qwen3.codec import CodecDecoder
 from studio.backends.qwen3.codec_batch import CodecGraphBuffers, CodecRound, RowBlock, pack_rounds
+from studio.backends.qwen3.packed_codec import choose_waves
 from studio.backends.qwen3.qwen3_memory import (
     CODEC_FRAMES,
     CODEC_ROW_FRAMES,
@@ -149,7 +150,7 @@ class BatchedCodec:
         what suits the device.
         """
         with torch.inference_mode():
-            self._step = CodecDecoder(decoder)
+            self._step = CodecDecoder(decoder, waves=choose_waves(decoder.device))
         device = self._step.device.type
         self.rows = (convolved_at_once or CODEC_FRAMES[device][1]) // CODEC_ROW_FRAMES or 1
         shapes = BUCKETS if (device == "cuda" if graphs is None else graphs) else range(self.rows)

@@ -371,18 +371,14 @@ class CodecDecoder:
         tables: The codebooks, which it holds besides the weights.
     """
 
-    def __init__(self, decoder: Any, *, waves: type[WaveDecoder] | None = None) -> None:
-        """Lay out the state, and fold what is constant; the package's decoder is only read.
-
-        None for `waves` is what suits the device.
-        """
+    def __init__(self, decoder: Any, *, waves: type[WaveDecoder] = WaveDecoder) -> None:
+        """Lay out the state, and fold what is constant; the package's decoder is only read."""
         ledger = StateLayout()
         self.groups = int(decoder.config.num_quantizers)
         self.samples_per_frame = int(decoder.total_upsample)
         self.device: torch.device = decoder.device
         self._looked_back = count_lookback_frames(decoder)
         with torch.no_grad():
-            waves = waves or _choose_waves(decoder.device)
             self._books = _Codebooks(decoder.quantizer, waves.pack_books)
             self.tables = self._books.first.table, self._books.rest.table
             self._before = waves.pack_first(decoder.pre_conv, ledger)
@@ -417,12 +413,6 @@ class CodecDecoder:
     def _read(self, codes: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
         """The transformer's output for codes: [rows, frames, width]."""
         return self._transformer(self._before(self._books(codes), state), state)
-
-
-def _choose_waves(device: torch.device) -> type[WaveDecoder]:
-    from studio.backends.qwen3.packed_codec import PackedWaveDecoder, can_pack
-
-    return PackedWaveDecoder if can_pack(device) else WaveDecoder
 
 
 class _Codebooks:

@@ -42,6 +42,11 @@ def can_pack(device: torch.device) -> bool:
     )
 
 
+def choose_waves(device: torch.device) -> type[WaveDecoder]:
+    """What suits a device."""
+    return PackedWaveDecoder if can_pack(device) else WaveDecoder
+
+
 def pack_conv(
     weight: torch.Tensor, bias: torch.Tensor | None, dilation: int = 1, groups: int = 1
 ) -> ConvFn:
@@ -103,7 +108,7 @@ class PackedWaveDecoder(WaveDecoder):
     @classmethod
     def pack_first(cls, block: Any, ledger: StateLayout) -> CodecLayer:
         """With its weight in oneDNN's order."""
-        return _CausalConv.of(block, ledger, cls.make_conv)
+        return _PackedCausalConv.of(block, ledger, cls.make_conv)
 
     def __init__(self, decoder: Any, ledger: StateLayout) -> None:
         """Pack the weights; the package's decoder is only read."""
@@ -117,18 +122,18 @@ class PackedWaveDecoder(WaveDecoder):
 
 def _build_layer(block: Any, ledger: StateLayout, make_conv: MakeConvFn) -> CodecLayer:
     kinds: dict[str, Callable[[Any, StateLayout, MakeConvFn], CodecLayer]] = {
-        "CausalConvNet": _CausalConv.of,
-        "CausalTransConvNet": _TransposedConv,
-        "ConvNeXtBlock": _ConvNeXtBlock,
-        "DecoderDecoderBlock": _UpsampleBlock,
-        "DecoderDecoderResidualUnit": _ResidualUnit,
-        "SnakeBeta": _SnakeBeta,
+        "CausalConvNet": _PackedCausalConv.of,
+        "CausalTransConvNet": _PackedTransposedConv,
+        "ConvNeXtBlock": _PackedConvNeXtBlock,
+        "DecoderDecoderBlock": _PackedUpsampleBlock,
+        "DecoderDecoderResidualUnit": _PackedResidualUnit,
+        "SnakeBeta": _PackedSnakeBeta,
     }
     name = type(block).__name__.removeprefix("Qwen3TTSTokenizerV2")
     return kinds[name](block, ledger, make_conv)
 
 
-class _CausalConv:
+class _PackedCausalConv:
     """A causal convolution that keeps the end of its input for the next call."""
 
     def __init__(self, conv: ConvFn, before: int, channels: int, ledger: StateLayout) -> None:
@@ -137,7 +142,7 @@ class _CausalConv:
         self._before = ledger.place(before, channels) if before else None
 
     @classmethod
-    def of(cls, block: Any, ledger: StateLayout, make_conv: MakeConvFn) -> _CausalConv:
+    def of(cls, block: Any, ledger: StateLayout, make_conv: MakeConvFn) -> _PackedCausalConv:
         """Of the package's `CausalConvNet`."""
         assert block.stride == 1, "a stride would make what is remembered depend on the place"
         conv = block.conv
@@ -152,7 +157,7 @@ class _CausalConv:
         return self._conv(wave)
 
 
-class _TransposedConv:
+class _PackedTransposedConv:
     """A transposed convolution: each input makes `stride` outputs, with those before it."""
 
     def __init__(self, block: Any, ledger: StateLayout, make_conv: MakeConvFn) -> None:
@@ -164,19 +169,19 @@ class _TransposedConv:
         by_place = conv.weight.detach().view(channels, out, before + 1, stride)
         weight = by_place.permute(3, 1, 0, 2).flip(-1).flatten(0, 1)
         made = make_conv(weight, conv.bias.detach().repeat(stride), 1, 1)
-        self._conv = _CausalConv(made, before, channels, ledger)
+        self._conv = _PackedCausalConv(made, before, channels, ledger)
         self._shape = stride, out
 
     def __call__(self, wave: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
         return self._conv(wave, state).unflatten(2, self._shape).flatten(1, 2)
 
 
-class _ConvNeXtBlock:
+class _PackedConvNeXtBlock:
     """A ConvNeXt block."""
 
     def __init__(self, block: Any, ledger: StateLayout, make_conv: MakeConvFn) -> None:
         self._block = block
-        self._depthwise = _CausalConv.of(block.dwconv, ledger, make_conv)
+        self._depthwise = _PackedCausalConv.of(block.dwconv, ledger, make_conv)
         self._wider, self._narrower = (
             make_conv(linear.weight[:, :, None], linear.bias, 1, 1)
             for linear in (block.pwconv1, block.pwconv2)
@@ -187,7 +192,7 @@ class _ConvNeXtBlock:
         return torch.addcmul(wave, self._block.gamma, self._narrower(self._block.act(mixed)))
 
 
-class _SnakeBeta:
+class _PackedSnakeBeta:
     """The activation x + sin(ax)² / b."""
 
     def __init__(self, block: Any, _ledger: StateLayout, _make_conv: MakeConvFn) -> None:
@@ -198,7 +203,7 @@ class _SnakeBeta:
         return torch.addcmul(wave, bent, self._depth)
 
 
-class _UpsampleBlock:
+class _PackedUpsampleBlock:
     """An upsampling convolution and the layers that follow at its rate."""
 
     def __init__(self, block: Any, ledger: StateLayout, make_conv: MakeConvFn) -> None:
@@ -208,7 +213,7 @@ class _UpsampleBlock:
         return apply_layers(self._parts, wave, state)
 
 
-class _ResidualUnit:
+class _PackedResidualUnit:
     """A residual unit."""
 
     def __init__(self, block: Any, ledger: StateLayout, make_conv: MakeConvFn) -> None:
