@@ -143,6 +143,9 @@ def _find_threshold_db(frame_db: _Array) -> float:
     return max(loudest_db - _SPEECH_BELOW_LOUDEST_DB, _SILENT_DB)
 
 
+_PITCH_BLOCK = 128
+
+
 def estimate_fundamental_hz(clip: Clip) -> float | None:
     """Median fundamental frequency of a voice, over the first minute of a clip.
 
@@ -169,15 +172,25 @@ def track_pitch_hz(clip: Clip) -> _Array:
     if len(samples) < _PITCH_FRAME_SAMPLES:
         return np.zeros(0)
     windows = np.lib.stride_tricks.sliding_window_view(samples, _PITCH_FRAME_SAMPLES)
-    frames = _select_loud_frames(windows[::_PITCH_HOP_SAMPLES])
-    return _find_pitches_hz(_compute_similarity(frames))
+    frames = windows[::_PITCH_HOP_SAMPLES]
+    # Block by block, since the similarity of a minute's frames takes 70 MB.
+    blocks = [frames[at : at + _PITCH_BLOCK] for at in range(0, len(frames), _PITCH_BLOCK)]
+    loudest = max(float(np.square(_centre(block)).mean(axis=1).max()) for block in blocks)
+    quietest = max(loudest * 10 ** (-_SPEECH_BELOW_LOUDEST_DB / 10), 10 ** (_SILENT_DB / 10))
+    return np.concatenate(
+        [_find_pitches_hz(_compute_similarity(_select_loud(block, quietest))) for block in blocks]
+    )
 
 
-def _select_loud_frames(frames: _Array) -> _Array:
+def _centre(frames: _Array) -> _Array:
     centred: _Array = frames - frames.mean(axis=1, keepdims=True)
-    power = np.square(centred).mean(axis=1)
-    quietest = max(power.max() * 10 ** (-_SPEECH_BELOW_LOUDEST_DB / 10), 10 ** (_SILENT_DB / 10))
-    loud: _Array = centred[power >= quietest]
+    return centred
+
+
+def _select_loud(frames: _Array, quietest: float) -> _Array:
+    """The frames of at least that power, without their mean."""
+    centred = _centre(frames)
+    loud: _Array = centred[np.square(centred).mean(axis=1) >= quietest]
     return loud
 
 

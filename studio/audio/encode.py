@@ -220,7 +220,7 @@ def encode_tagged(
 
 
 class StreamFormat(StrEnum):
-    """The formats a listener can ask for; M4A and M4B can't be streamed."""
+    """The formats a listener can ask for."""
 
     MP3 = "mp3"
     OPUS = "opus"
@@ -244,8 +244,16 @@ _MUXED: dict[StreamFormat, tuple[str, str, dict[str, str]]] = {
     StreamFormat.OPUS: ("ogg", "libopus", {"page_duration": "20000"}),
     StreamFormat.AAC: ("adts", "aac", {}),
     StreamFormat.WAV: ("wav", "pcm_s16le", {"fflags": "+bitexact"}),
+    # In fragments, as only a seekable file can have its index completed.
+    **dict.fromkeys(
+        (StreamFormat.M4A, StreamFormat.M4B),
+        ("mp4", "aac", {"movflags": "empty_moov+default_base_moof", "frag_duration": "250000"}),
+    ),
 }
-_BIT_RATE = {StreamFormat.MP3: 128_000, StreamFormat.OPUS: 48_000, StreamFormat.AAC: 96_000}
+_BIT_RATE = {
+    **{StreamFormat.MP3: 128_000, StreamFormat.OPUS: 48_000},
+    **dict.fromkeys((StreamFormat.AAC, StreamFormat.M4A, StreamFormat.M4B), 96_000),
+}
 
 
 def _make_frame(

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,7 @@ def _select_section(
         for place, (_, view) in enumerate(numbered)
         if view.line.unspoken is UnspokenKind.HEADING
     ]
-    for place, following in zip(headings, [*headings[1:], len(numbered)], strict=True):
+    for place, following in pairwise([*headings, len(numbered)]):
         line = numbered[place][1].line
         if line.line_id == line_id:
             return numbered[place:following], line.text

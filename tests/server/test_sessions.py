@@ -172,6 +172,10 @@ def owned(client: httpx.Client) -> dict[str, str]:
     ).json()["speaker_id"]
     mood = {"upload_id": uploaded(client), "consent": True, "mood": "angry"}
     samples = client.post(f"/studio/speakers/{speaker}/samples", json=mood).json()
+    calm = {"upload_id": uploaded(client), "consent": True, "mood": "calm"}
+    more = client.post(f"/studio/speakers/{speaker}/samples", json=calm).json()["samples"]
+    gone = next(one["sample_id"] for one in more if one not in samples["samples"])
+    removed = client.delete(f"/studio/speakers/{speaker}/samples/{gone}").json()
     project = client.post("/studio/projects", json={"name": "Mine", "text": SCRIPT}).json()
     at = f"/studio/projects/{project['project_id']}"
     assert client.post(f"{at}/render", json={}).status_code in {200, 201}
@@ -181,6 +185,7 @@ def owned(client: httpx.Client) -> dict[str, str]:
     return {
         "speaker_id": speaker,
         "sample_id": samples["samples"][-1]["sample_id"],
+        "version_id": removed["formers"][-1]["former_id"],
         "upload_id": uploaded(client),
         "project_id": project["project_id"],
         "line_id": line,

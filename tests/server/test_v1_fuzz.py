@@ -44,6 +44,7 @@ OPERATIONS = (
     ("GET", "/dialogs/{dialog_id}"),
     ("GET", "/dialogs/{dialog_id}/events"),
     ("GET", "/dialogs/{dialog_id}/audio"),
+    ("GET", "/dialogs/{dialog_id}/segments/{segment}/tries/{number}"),
     ("GET", "/dialogs/{dialog_id}/timestamps"),
     ("DELETE", "/dialogs/{dialog_id}"),
 )

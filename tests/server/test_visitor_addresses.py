@@ -98,7 +98,9 @@ def test_one_address_cannot_use_up_what_newcomers_may_ask(studio: Studio) -> Non
 def uploads(client: TestClient, count: int) -> Counter[int]:
     """Upload what is no project, and is refused sooner than a sound would be."""
     address = "/studio/projects/import?name=x.zip"
-    return Counter(client.post(address, content=b"none").status_code for _ in range(count))
+    return Counter(
+        client.post(address, content=b"\x89PNG\r\n\x1a\n").status_code for _ in range(count)
+    )
 
 
 def test_120_uploads_an_hour_of_a_visitor_and_480_of_an_address(studio: Studio) -> None:

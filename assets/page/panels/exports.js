@@ -12,6 +12,7 @@ import { announce, showDone, showError, showNotice } from "../core/notices.js";
 /** @import { SceneExport } from "../core/types" */
 
 const KEPT = "tableread.sound";
+const ZIPS = new Set(["zip", "tracks"]);
 const LOSSY = new Set(["mp3", "m4a", "m4b", "opus"]);
 
 /** The export of the scene's audio: the studio writes it, the page shows the progress, the browser downloads it. */
@@ -95,6 +96,7 @@ export class SoundExport {
     const more = {};
     if (kbps && LOSSY.has(chosen.format)) more.kbps = Number(kbps);
     if (chosen.format === "zip") more.names = names;
+    if (ZIPS.has(chosen.format)) more.podcast = true;
     if (this.#section.value) more.section = this.#section.value;
     return { format: chosen.format, loudness, even_voices: chosen.even, ...more };
   }

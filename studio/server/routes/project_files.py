@@ -17,7 +17,7 @@ from fastapi.responses import FileResponse, Response
 from pydantic import Field
 from starlette.datastructures import UploadFile
 
-from studio.audio.export import check_names
+from studio.audio.export import FILE_NAMES, check_names
 from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering
 from studio.audio.scene_file import ExportOptions, Scene, describe_result
@@ -74,7 +74,8 @@ class SoundBody(RequestBody):
     loudness: LoudnessChoice = "rendered"
     even_voices: bool = Field(False, strict=True)
     kbps: Literal[64, 96, 128, 192] | None = None
-    names: Annotated[str, Field(max_length=100)] = "{number}-{speaker}"
+    names: Annotated[str, Field(max_length=100)] = FILE_NAMES
+    podcast: bool = Field(False, strict=True)
     section: LineId | None = None
 
     @property
@@ -92,7 +93,7 @@ class SoundBody(RequestBody):
             is_measured=True,
             kbps=self.kbps,
             names=check_names(self.names),
-            podcast=True,
+            podcast=self.podcast,
         )
 
 

@@ -18,8 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from studio.audio.clip import Clip
 from studio.audio.decode import DecodeLimits
@@ -49,16 +48,9 @@ Seed = Annotated[int, Field(ge=0, le=MAX_SEED, strict=True)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-def _check_streams(audio_format: StreamFormat) -> StreamFormat:
-    if audio_format in (StreamFormat.M4A, StreamFormat.M4B):
-        raise PydanticCustomError("no_stream", "can't be streamed; ask for aac, or for a dialog")
-    return audio_format
-
-
 Format = Annotated[
     StreamFormat,
     BeforeValidator(lambda one: one.lower() if isinstance(one, str) else one),
-    AfterValidator(_check_streams),
 ]
 """A format in small letters or capitals."""
 
