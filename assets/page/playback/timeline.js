@@ -248,6 +248,7 @@ export class Timeline {
   #marks(pen, width, height) {
     const { lines, starts } = this.#playlist;
     const { color, fontFamily } = getComputedStyle(this.#canvas);
+    const plate = getComputedStyle(document.body).backgroundColor;
     pen.globalAlpha = 1;
     pen.fillStyle = color;
     pen.font = `600 11px ${fontFamily}`;
@@ -257,7 +258,11 @@ export class Timeline {
       if (unspoken !== "heading" || x < 0 || x > width) return;
       pen.fillRect(x, 0, 1, height);
       if (x < free || width - x < MARK_PX) return;
-      pen.fillText(text.length > MARK_CHARS ? `${text.slice(0, MARK_CHARS)}…` : text, x + 4, 11);
+      const shown = text.length > MARK_CHARS ? `${text.slice(0, MARK_CHARS)}…` : text;
+      pen.fillStyle = plate;
+      pen.fillRect(x + 1, 0, pen.measureText(shown).width + 6, 14);
+      pen.fillStyle = color;
+      pen.fillText(shown, x + 4, 11);
       free = x + MARK_PX;
     });
   }
