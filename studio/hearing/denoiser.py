@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import soxr
 
 from studio.audio.clip import Clip
-from studio.backends.base import LoadProgress
 from studio.backends.sherpa import load_check
-from studio.backends.sherpa.catalogue import HubSource, find_folders, install
+from studio.backends.sherpa.catalogue import DownloadableModel, HubSource, find_folders
 from studio.backends.sherpa.sherpa_model import describe_load_failure, locate_files, try_load
 from studio.errors import AudioRejected, ModelUnavailable
-from studio.setup.commands import install_remedy
 
 _PAD_S = 0.3  # of silence in front: the model's memory starts empty
 
@@ -45,7 +41,7 @@ def _read_denoiser() -> DenoiserModel:
 GTCRN = _read_denoiser()
 
 
-class Denoiser:
+class Denoiser(DownloadableModel):
     """Denoises recordings; safe from any thread.
 
     Its model of half a megabyte is loaded for each recording, which takes some milliseconds.
@@ -53,29 +49,14 @@ class Denoiser:
 
     def __init__(self, model: DenoiserModel = GTCRN) -> None:
         """Load and fetch nothing yet."""
+        super().__init__(model)
         self.model = model
         self._is_proven = False
-
-    def unavailable(self) -> str | None:
-        """Why it can't run here, with the remedy; None when its package is installed."""
-        if find_spec("sherpa_onnx") is None:
-            return f"{self.model.title} needs the package sherpa-onnx. {install_remedy()}"
-        return None
 
     @property
     def is_installed(self) -> bool:
         """Whether its weights are on this machine; asks no network."""
         return bool(find_folders(self.model))
-
-    def fetch(self, progress: Callable[[LoadProgress], None] = lambda _: None) -> None:
-        """Download the weights where needed.
-
-        Raises:
-            ModelUnavailable: The package or the weights can't be had; names the remedy.
-        """
-        if reason := self.unavailable():
-            raise ModelUnavailable(reason)
-        install(self.model, progress)
 
     def denoise(self, clip: Clip) -> Clip:
         """Take the noise out of a recording; downloads the weights first where needed.
@@ -87,7 +68,7 @@ class Denoiser:
             ModelUnavailable: The package or the weights are missing or broken.
             AudioRejected: The model fails at this recording.
         """
-        self.fetch()
+        self.fetch(lambda _: None)
         folders = find_folders(self.model)
         if not self._is_proven:
             try_load(self.model, folders, family="gtcrn", kind="denoiser")

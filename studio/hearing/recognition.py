@@ -14,24 +14,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from studio.audio.clip import Clip, Samples, resample, split_blocks
-from studio.backends.base import LoadProgress, WeightSource
-from studio.backends.hub.weights import to_fetch
+from studio.backends.base import LoadProgress
 from studio.backends.sherpa import load_check
-from studio.backends.sherpa.catalogue import HubSource, find_folders, install
+from studio.backends.sherpa.catalogue import DownloadableModel, HubSource, find_folders
 from studio.backends.sherpa.sherpa_model import describe_load_failure, locate_files, try_load
 from studio.engine.engine import EngineLoop
 from studio.engine.event_log import StateChange
 from studio.engine.model_manager import EvictionPolicy
 from studio.engine.model_pool import ModelPool
 from studio.errors import AudioRejected, Cancelled, ModelUnavailable, SettingError
-from studio.setup.commands import install_remedy
 
 LONGEST_PIECE_S = 24.0
 """Longer recordings are cut at their quietest places: Whisper takes 30 s, and the memory of others
@@ -126,43 +122,16 @@ class Transcript:
     language: str | None = None
 
 
-class Recogniser:
+class Recogniser(DownloadableModel):
     """A model of the catalogue in memory, or to be brought there. One recording at a time."""
 
     def __init__(self, model: RecogniserModel) -> None:
         """Load nothing yet."""
+        super().__init__(model)
         self.name = model.name
-        self.title = model.title
         self._model = model
         self._recogniser: Any = None
         self._is_proven = False
-
-    def unavailable(self) -> str | None:
-        """Why it can't run here, with the remedy; None when its package is installed."""
-        if find_spec("sherpa_onnx") is None:
-            return f"{self.title} needs the package sherpa-onnx. {install_remedy()}"
-        return None
-
-    @property
-    def weight_sources(self) -> tuple[WeightSource, ...]:
-        """Where its weights come from."""
-        return tuple(WeightSource(one.model, one.needs) for one in self._model.sources)
-
-    def to_fetch(self) -> str | None:
-        """What a load would download, as a sentence with the remedy; None when all is here."""
-        lacking = (to_fetch(one.model, one.needs) for one in self._model.sources)
-        return next(filter(None, lacking), None)
-
-    def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
-        """Download the weights where needed, and load nothing; the folder they are in.
-
-        Raises:
-            ModelUnavailable: The package or the weights are missing or broken.
-            Cancelled: `progress` raised it.
-        """
-        if reason := self.unavailable():
-            raise ModelUnavailable(reason)
-        return install(self._model, progress)
 
     def load(self, progress: Callable[[LoadProgress], None]) -> None:
         """Bring the model into memory; downloads its weights first where needed.

@@ -9,21 +9,17 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import soxr
 
 from studio.audio.clip import Clip
-from studio.backends.base import LoadProgress, WeightSource
-from studio.backends.hub.weights import to_fetch
+from studio.backends.base import LoadProgress
 from studio.backends.sherpa import load_check
-from studio.backends.sherpa.catalogue import HubSource, find_folders, install
+from studio.backends.sherpa.catalogue import DownloadableModel, HubSource, find_folders
 from studio.backends.sherpa.sherpa_model import describe_load_failure, locate_files, try_load
 from studio.errors import ModelUnavailable
-from studio.setup.commands import install_remedy
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +55,7 @@ def _read_models() -> dict[str, EmbeddingModel]:
 EMBEDDING_MODELS: Mapping[str, EmbeddingModel] = _read_models()
 
 
-class VoiceEmbedder:
+class VoiceEmbedder(DownloadableModel):
     """Embeds voices where its model is installed; from any thread, one recording at a time.
 
     It is loaded with the first take: 30 MB, which stay until `unload`.
@@ -67,40 +63,13 @@ class VoiceEmbedder:
 
     def __init__(self, model: EmbeddingModel = EMBEDDING_MODELS["campplus"]) -> None:
         """Load and fetch nothing yet."""
+        super().__init__(model)
         self.name = model.name
-        self.title = model.title
         self.model = model
         # Guards the extractor.
         self._lock = threading.Lock()
         self._extractor: Any = None
         self._has_failed = False
-
-    def unavailable(self) -> str | None:
-        """Why it can't run here, with the remedy; None when its package is installed."""
-        if find_spec("sherpa_onnx") is None:
-            return f"{self.title} needs the package sherpa-onnx. {install_remedy()}"
-        return None
-
-    @property
-    def weight_sources(self) -> tuple[WeightSource, ...]:
-        """Where its weights come from."""
-        return tuple(WeightSource(one.model, one.needs) for one in self.model.sources)
-
-    def to_fetch(self) -> str | None:
-        """What a load would download, as a sentence with the remedy; None when all is here."""
-        lacking = (to_fetch(one.model, one.needs) for one in self.model.sources)
-        return next(filter(None, lacking), None)
-
-    def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
-        """Download the weights where needed, and load nothing; the folder they are in.
-
-        Raises:
-            ModelUnavailable: The package or the weights are missing or broken.
-            Cancelled: `progress` raised it.
-        """
-        if reason := self.unavailable():
-            raise ModelUnavailable(reason)
-        return install(self.model, progress)
 
     def load(self, progress: Callable[[LoadProgress], None]) -> None:
         """Bring the model into memory; downloads its weights first where needed.

@@ -20,18 +20,20 @@ from studio.backends.base import (
     Param,
     Preset,
     SpeechRequest,
-    WeightSource,
 )
 from studio.backends.espeak.espeak_voices import find_package, language_of_text
 from studio.backends.espeak.phonemizer import Phonemizer
 from studio.backends.espeak.worker_pool import default_workers
-from studio.backends.hub.weights import identify_weights, to_fetch
-from studio.backends.sherpa.catalogue import CatalogueModel, find_folders, install
+from studio.backends.hub.weights import identify_weights
+from studio.backends.sherpa.catalogue import (
+    CatalogueModel,
+    DownloadableModel,
+    find_folders,
+)
 from studio.backends.sherpa.line_pieces import Piece, Splitter, make_splitter
 from studio.backends.sherpa.sherpa_model import Reference, SherpaLine, SherpaModel, check_model
 from studio.dialog.model import name_key
 from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
-from studio.setup.commands import install_remedy
 from studio.voices.speaker import Voice
 
 MAX_CHARS = 400
@@ -73,7 +75,7 @@ class SherpaVoice:
     reference: Reference | None = None
 
 
-class SherpaBackend:
+class SherpaBackend(DownloadableModel):
     """A model of the catalogue as a backend; a few lines at once, each on one core.
 
     One loaded model serves all lines: nothing about a line is kept in it. Each line is computed by
@@ -87,8 +89,8 @@ class SherpaBackend:
 
     def __init__(self, model: CatalogueModel, *, cores: int | None = None) -> None:
         """Load nothing yet; `cores` is how many lines are computed at once, None for all."""
+        super().__init__(model)
         self.name = model.name
-        self.title = model.title
         self._catalogued = model
         self._cores = cores or os.cpu_count() or 1
         self._model: SherpaModel | None = None
@@ -126,8 +128,8 @@ class SherpaBackend:
 
     def unavailable(self) -> str | None:
         """Why it can't run here, with the remedy; None when its packages are installed."""
-        if _is_missing():
-            return f"{self.title} needs the package sherpa-onnx. {install_remedy()}"
+        if reason := super().unavailable():
+            return reason
         if self._catalogued.family not in _PHONEMIC:
             return None
         try:
@@ -135,27 +137,6 @@ class SherpaBackend:
         except ModelUnavailable as error:
             return f"{self.title} needs eSpeak NG, which reads text for it. {error}"
         return None
-
-    @property
-    def weight_sources(self) -> tuple[WeightSource, ...]:
-        """Where its weights come from."""
-        return tuple(WeightSource(one.model, one.needs) for one in self._catalogued.sources)
-
-    def to_fetch(self) -> str | None:
-        """What a load would download, as a sentence with the remedy; None when all is here."""
-        lacking = (to_fetch(one.model, one.needs) for one in self._catalogued.sources)
-        return next(filter(None, lacking), None)
-
-    def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
-        """Download the weights where needed, and load nothing; the folder they are in.
-
-        Raises:
-            ModelUnavailable: The package or the weights are missing or broken.
-            Cancelled: `progress` raised it.
-        """
-        if reason := self.unavailable():
-            raise ModelUnavailable(reason)
-        return install(self._catalogued, progress)
 
     def load(self, progress: Callable[[LoadProgress], None]) -> None:
         """Bring the model into memory; downloads its weights first where needed.

@@ -7,13 +7,15 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from studio.backends.base import LoadProgress, Preset
+from studio.backends.base import LoadProgress, Preset, WeightSource
 from studio.backends.hub.cache import model_folder
-from studio.backends.hub.weights import fetch_weights, weights_at_hand
-from studio.errors import Cancelled
+from studio.backends.hub.weights import fetch_weights, to_fetch, weights_at_hand
+from studio.errors import Cancelled, ModelUnavailable
+from studio.setup.commands import install_remedy
 
 _WHO = {"f": "woman", "m": "man"}
 
@@ -132,6 +134,42 @@ def install(
         fetch_weights(source.model, needs=source.needs, progress=report) for source in model.sources
     ]
     return folders[0]
+
+
+class DownloadableModel:
+    """What is the same of all that sherpa-onnx runs: whether it can, and where its weights are."""
+
+    def __init__(self, model: HubModel) -> None:
+        """Fetch nothing yet."""
+        self.title = model.title
+        self._downloaded = model
+
+    def unavailable(self) -> str | None:
+        """Why it can't run here, with the remedy; None when its package is installed."""
+        if find_spec("sherpa_onnx") is None:
+            return f"{self.title} needs the package sherpa-onnx. {install_remedy()}"
+        return None
+
+    @property
+    def weight_sources(self) -> tuple[WeightSource, ...]:
+        """Where its weights come from."""
+        return tuple(WeightSource(one.model, one.needs) for one in self._downloaded.sources)
+
+    def to_fetch(self) -> str | None:
+        """What a load would download, as a sentence with the remedy; None when all is here."""
+        lacking = (to_fetch(one.model, one.needs) for one in self._downloaded.sources)
+        return next(filter(None, lacking), None)
+
+    def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
+        """Download the weights where needed, and load nothing; the folder they are in.
+
+        Raises:
+            ModelUnavailable: The package or the weights are missing or broken.
+            Cancelled: `progress` raised it.
+        """
+        if reason := self.unavailable():
+            raise ModelUnavailable(reason)
+        return install(self._downloaded, progress)
 
 
 def remove(model: HubModel) -> None:
