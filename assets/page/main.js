@@ -2,6 +2,7 @@
 import { readState } from "./core/api.js";
 import { bus } from "./core/bus.js";
 import { byId, whenPresent } from "./core/dom.js";
+import { translateTree } from "./core/texts.js";
 import { ConflictDialog } from "./document/conflict_dialog.js";
 import { Project } from "./document/project.js";
 import { ScriptView } from "./document/script_view.js";
@@ -30,7 +31,7 @@ import { JudgePanel } from "./panels/judge_panel.js";
 import { LastPosition } from "./panels/last_position.js";
 import { findOpeningProject, ProjectMenu } from "./panels/project_menu.js";
 import { showSaveStatus } from "./panels/save_status.js";
-import { keepTheme, keepView } from "./panels/views.js";
+import { keepLanguage, keepTheme, keepView } from "./panels/views.js";
 import { PlaybackController } from "./playback/playback_controller.js";
 import { SpokenWords } from "./playback/spoken_words.js";
 import { Player } from "./playback/player.js";
@@ -93,7 +94,9 @@ async function open() {
   const [opening, state] = [findOpeningProject(), readState()];
   for (const early of [opening, state]) early.catch(() => {}); // handled below, where the page can show it
   await whenPresent(PARTS);
+  translateTree(document);
   keepTheme();
+  keepLanguage();
   const player = new Player();
   const project = new Project({ needsStream: () => player.playing || exports.busy });
   const conflicts = new ConflictDialog(project);

@@ -8,6 +8,7 @@ links to them in the page's first bytes, rather than import by import after Grad
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,10 +47,25 @@ _STYLES = (
 )
 """The style sheets in order: a later one overrides an earlier one. They are served as one file."""
 
+_LANGUAGE_SCRIPT = """<script>
+(function () {
+  var chosen = null;
+  try { chosen = localStorage.getItem("tableread.language"); } catch (off) { /* no storage */ }
+  var known = %(known)s;
+  var wished = (chosen ? [chosen] : navigator.languages).map(function (code) {
+    return code.split("-")[0].toLowerCase();
+  }).filter(function (code) { return known.indexOf(code) >= 0; })[0];
+  if (!wished || wished === "en") return;
+  document.documentElement.lang = wished;
+  document.write('<script src="%(folder)s/' + wished + '.js"></' + "script>");
+})();
+</script>"""
+
 _JOINED_STYLES = "styles.css"
 _JOINED_MODULES = "modules.js"
 _SOURCE_MAP = "modules.js.map"
 _ENTRY = "main.js"
+_TEXTS = re.compile(r"texts/([a-z]{2})\.js")
 _VERSIONED = re.compile(r"page/([0-9a-f]{16})/(.+)")
 _FOREVER = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "no-cache"
@@ -68,9 +84,16 @@ class PageAssets:
         self._page = folder / "page"
         self._modules = sorted(self._page.rglob("*.js"))
         self._sheets = [self._page / "styles" / f"{name}.css" for name in _STYLES]
+        self._catalogues = sorted(self._page.glob("texts/*.json"))
         self._stamp = self._read_stamp()
         self._joined: tuple[list[int], ModuleBundle] | None = None
-        sent = f"{self.joined_styles()}\0{self.joined_modules().code}"
+        sent = "\0".join(
+            (
+                self.joined_styles(),
+                self.joined_modules().code,
+                *(path.read_text(encoding="utf-8") for path in self._catalogues),
+            )
+        )
         self.digest = hashlib.sha256(sent.encode()).hexdigest()[:16]
 
     @property
@@ -89,9 +112,15 @@ class PageAssets:
 
     @property
     def preload(self) -> str:
-        """Links by which the browser fetches both files while Gradio is still starting."""
+        """Links by which the browser fetches all files while Gradio is still starting.
+
+        The texts of another language than English come by a script that the others wait for, so
+        that these find them whenever they run.
+        """
+        known = json.dumps(["en", *(path.stem for path in self._catalogues)])
         return "\n".join(
             (
+                _LANGUAGE_SCRIPT % {"known": known, "folder": self._address("texts")},
                 f'<link rel="preload" as="style" href="{self._address(_JOINED_STYLES)}">',
                 f'<link rel="modulepreload" href="{self._address(_JOINED_MODULES)}">',
             )
@@ -112,6 +141,19 @@ class PageAssets:
             self._joined = (stamp, bundle_modules(sources, _ENTRY, map_name=_SOURCE_MAP))
         return self._joined[1]
 
+    def texts(self, language: str) -> str | None:
+        """The script that holds the page's texts in a language; None where there are none.
+
+        Args:
+            language: A code of two letters.
+        """
+        for path in self._catalogues:
+            if path.stem == language:
+                texts = json.loads(path.read_text(encoding="utf-8"))
+                held = json.dumps({"language": language, "texts": texts}, ensure_ascii=False)
+                return f"globalThis.tablereadTexts = {held};\n"
+        return None
+
     def is_current(self) -> bool:
         """Whether no file has changed since the digest was computed."""
         return self._stamp == self._read_stamp()
@@ -120,7 +162,8 @@ class PageAssets:
         return f"studio/assets/page/{self.digest}/{name}"
 
     def _read_stamp(self) -> list[int]:
-        return [path.stat().st_mtime_ns for path in (*self._modules, *self._sheets)]
+        sources = (*self._modules, *self._sheets, *self._catalogues)
+        return [path.stat().st_mtime_ns for path in sources]
 
 
 class AssetFiles(StaticFiles):
@@ -151,6 +194,10 @@ class AssetFiles(StaticFiles):
             return Response(self._assets.joined_modules().code, media_type="text/javascript")
         if name == _SOURCE_MAP:
             return Response(self._assets.joined_modules().source_map, media_type="application/json")
+        asked = _TEXTS.fullmatch(name)
+        texts = self._assets.texts(asked[1]) if asked else None
+        if texts is not None:
+            return Response(texts, media_type="text/javascript")
         return await super().get_response(f"page/{name}", scope)
 
 

@@ -19,8 +19,8 @@ describe("the studio's state", () => {
     assert.equal(slotWords({ slots: 8, usable_slots: null }), slotWords({ slots: 8, usable_slots: 8 }));
     assert.match(slotWords({ slots: 8, usable_slots: 8 }), /up to 8 lines in one pass/);
     const narrowed = slotWords({ slots: 8, usable_slots: 1 });
-    assert.match(narrowed, /1 of 8 lines at once since it ran out of memory/);
-    assert.match(narrowed, /widens again by itself/);
+    assert.match(narrowed, /1 of 8 lines in parallel since it ran out of memory/);
+    assert.match(narrowed, /recovers by itself/);
   });
 
   it("counts nothing where nothing is unloaded", () => {
@@ -58,8 +58,8 @@ describe("the studio's state", () => {
   });
 
   it("says whose voices an engine has, and where a seed changes nothing", () => {
-    assert.equal(voiceWords({ cloning: true, presets: 1, seeded: true }), "Voices cloned from recordings, 1 voice of its own");
-    assert.match(voiceWords({ presets: 8, seeded: false }), /^8 voices of its own, each take a little different/);
+    assert.equal(voiceWords({ cloning: true, presets: 1, seeded: true }), "Voices cloned from recordings, 1 built-in voice");
+    assert.match(voiceWords({ presets: 8, seeded: false }), /^8 built-in voices, every take differs slightly/);
   });
 
   it("offers what is here before anything is downloaded, if it is fast and needs no sample", () => {

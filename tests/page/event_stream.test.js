@@ -76,7 +76,7 @@ describe("the event stream", () => {
       await settle();
     }
     assert.deepEqual(got.map(([name]) => name), ["lost", "lost"]);
-    assert.match(got[0][1], /can't be reached/);
+    assert.match(got[0][1], /Can't reach the studio/);
     answer = project(9);
     mock.timers.tick(1000);
     await settle();

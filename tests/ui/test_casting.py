@@ -88,9 +88,9 @@ def test_voices_of_the_library_are_suggested_for_the_speakers_of_a_new_script(pa
     tagged = add_voice(*studio, "Gull", preset="linda", tags=["sailor", "narrator"]).speaker_id
     other = add_voice(*studio, "Old Plover", preset="hugo").speaker_id
     write("Narrator: Night.\nKite: Who?\nPlover: Me.", 3)
-    suggestion(page, "Plover").get_by_text("Use voice of Old Plover").wait_for()
+    suggestion(page, "Plover").get_by_text("Use Old Plover’s voice").wait_for()
     assert suggestion(page, "Kite").count() == 0, "the draft voice has one for each name"
-    suggestion(page, "Narrator").get_by_text("Use voice of Gull").wait_for()
+    suggestion(page, "Narrator").get_by_text("Use Gull’s voice").wait_for()
     suggestion(page, "Narrator").focus()
     page.keyboard.press("Enter")
     page.wait_for_function("v => window.tableread.project.view.cast.Narrator === v", arg=tagged)

@@ -43,7 +43,7 @@ def test_what_is_to_know_of_an_import_is_seen_among_the_lines(page, write, tmp_p
     brought = page.locator(".notice[data-notice='brought:broken.srt']")
     brought.wait_for()
     opened = page.locator(".notice[data-notice=opened]")
-    assert "thing" in opened.locator(".notice-title").inner_text()
+    assert "warning" in opened.locator(".notice-title").inner_text()
     assert len(opened.locator(".notice-text").inner_text()) > 10
     assert page.is_visible("#lines")
     brought.locator(".notice-close").click()
@@ -88,7 +88,7 @@ def test_a_script_comes_into_the_scene_where_one_is_and_undo_takes_it_back(page,
     timed = b"1\nno time at all\nIda: Kept.\n\n2\n00:00:05,000 --> 00:00:06,000\nIda: Two.\n"
     script = b"[Ida | lang:de] Eins.\n[pause:1s]\nIda: Drei."
     asked = bring(page, ("a.txt", "text/plain", script), (hostile, "text/plain", timed))
-    expect(asked).to_contain_text("Where do 2 files belong?")
+    expect(asked).to_contain_text("Where should 2 files go?")
     expect(asked).to_contain_text("after line 1")
     assert violations(page, ["#bring-confirm"]) == []
     asked.locator("button[value=here]").click()
@@ -110,7 +110,7 @@ def test_a_script_comes_into_the_scene_where_one_is_and_undo_takes_it_back(page,
 def test_a_script_may_stay_away_and_what_is_none_is_refused(page, write):
     project = write("Mara: One.\nTomas: Two.", 2)
     asked = bring(page, ("a.txt", "text/plain", b"Ida: New."))
-    expect(asked).to_contain_text("Where does a.txt belong?")
+    expect(asked).to_contain_text("Where should a.txt go?")
     page.keyboard.press("Escape")
     expect(asked).to_be_hidden()
     bring(page, ("b.txt", "text/plain", b"# no line")).locator("button[value=here]").click()
@@ -128,7 +128,7 @@ def test_a_question_asked_again_at_once_gets_its_own_answer(page, write):
     again = f"(asked) => {{ document.querySelector('#bring-confirm').close(); ({DROP})(asked); }}"
     script = base64.b64encode(b"Ida: Other.").decode()
     page.evaluate(again, ["#lines .line:nth-child(2)", [["b.txt", "text/plain", script]]])
-    expect(asked).to_contain_text("Where does b.txt belong?")
+    expect(asked).to_contain_text("Where should b.txt go?")
     asked.locator("button[value=here]").click()
     expect(page.locator("#lines .line")).to_have_count(3)
     assert texts(page) == ["One.", "Two.", "Other."]
@@ -261,7 +261,7 @@ def test_a_long_import_says_that_it_is_at_work(page, write, tmp_path):
     page.route("**/projects/import*", lambda route: waiting.append(route))
     page.set_input_files("#import-file", path)
     told = page.locator("[data-passing=held]")
-    expect(told).to_contain_text("slow.txt is being imported…")
+    expect(told).to_contain_text("Importing slow.txt…")
     while not waiting:
         page.wait_for_timeout(50)
     waiting[0].continue_()

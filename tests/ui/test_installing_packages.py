@@ -28,7 +28,7 @@ def press(card, act):
 
 def test_a_card_says_what_it_lacks_and_offers_it(card):
     assert card.locator("[data-act=install]").inner_text() == "Install (3 MB)"
-    assert card.locator(".backend-note").inner_text().startswith("It needs further programs first.")
+    assert card.locator(".backend-note").inner_text().startswith("Install its packages first.")
     assert card.locator("input").is_disabled()
     assert card.locator("[data-act=try]").is_hidden()
 

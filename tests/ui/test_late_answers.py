@@ -106,8 +106,8 @@ def test_all_recordings_of_a_drop_stay_in_the_project_they_were_let_go_in(page, 
 
 def test_the_focus_returns_to_a_cast_that_changed_under_the_panel(page, write, server):
     write("Wren: One.\nMara: Two.", 2)
-    page.click("#cast [aria-label='Add a sample for Wren']")
-    button = page.locator("#cast [aria-label='Add a sample for Wren']")
+    page.click("#cast [aria-label='Set a voice for Wren']")
+    button = page.locator("#cast [aria-label='Set a voice for Wren']")
     add_voice(server.url, server.workspace, "Wren", description="A deep voice.")
     expect(button).to_be_hidden()
     page.keyboard.press("Escape")

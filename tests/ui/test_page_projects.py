@@ -63,7 +63,7 @@ def test_a_deleted_project_is_brought_back_at_once_or_from_the_list(page, write)
     page.click("#project-delete")
     page.click("#project-confirm button[value=delete]")
     page.click(".notice[data-passing]:has-text('Scene is deleted') .notice-act:has-text('Undo')")
-    page.wait_for_selector("#live:has-text('The project is back.')", state="attached")
+    page.wait_for_selector("#live:has-text('Project restored.')", state="attached")
     assert page.evaluate("() => window.tableread.project.id") == first
     assert texts(page) == ["One.", "Two."]
     page.evaluate(
@@ -102,7 +102,7 @@ def test_another_project_is_renamed_and_deleted_without_being_opened(page, write
     row.locator(".project-item-name:has-text('<b>Night</b>')").wait_for()
     row.locator(".project-item-delete").click()
     page.click("#project-confirm button[value=delete]")
-    page.wait_for_selector(".notice[data-passing]:has-text('<b>Night</b> is deleted.')")
+    page.wait_for_selector(".notice[data-passing]:has-text('<b>Night</b> deleted.')")
     assert page.evaluate("() => window.tableread.project.id") == first
     page.click("#project-open")
     page.wait_for_selector("#removed-part:not([hidden])")
@@ -141,7 +141,7 @@ def test_the_engine_of_a_project_is_shown_whole(page, write):
     write(TWO, 2)
     page.click("#project-open")
     engine = page.locator("#project-engine")
-    expect(engine.locator("option:checked")).to_have_text("The studio’s: Draft voice (eSpeak NG)")
+    expect(engine.locator("option:checked")).to_have_text("Default: Draft voice (eSpeak NG)")
     room_px = engine.evaluate(
         """(select) => {
           const look = getComputedStyle(select);
@@ -207,7 +207,7 @@ def test_a_scene_of_another_engine_is_not_read_anew_without_a_question(page, wri
     page.wait_for_selector("#engine-confirm[open]")
     asked = page.inner_text("#engine-confirm")
     assert "These takes were made with former." in asked
-    assert "Read 3 lines anew with" in asked
+    assert "Regenerate 3 lines with" in asked
     assert page.is_hidden("#engine-keep")
     page.click("#engine-confirm [value=cancel]")
     page.wait_for_selector("#engine-confirm", state="hidden")

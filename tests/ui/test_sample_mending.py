@@ -62,7 +62,7 @@ def test_a_kept_sample_is_repaired_heard_kept_and_brought_back(page, keep):
     page.click("#sample-repair")
     page.wait_for_selector("#sample-repaired:not([hidden])")
     assert "of silence cut away" in page.inner_text("#sample-steps")
-    assert page.inner_text("#sample-figures thead .after") == "repaired"
+    assert page.inner_text("#sample-figures thead .after") == "after"
     assert violations(page, ["#sample-panel"]) == []
     page.click("#sample-repair")
     page.wait_for_selector("#sample-repaired", state="hidden")
@@ -105,7 +105,7 @@ def test_a_kept_sample_is_trimmed_by_keys_and_left_as_it_is_without_a_word(page,
 def test_a_hostile_name_is_shown_as_typed_while_its_sample_is_mended(page, keep):
     keep(HOSTILE)
     mend(page)
-    assert page.inner_text("#sample-title") == f"Trim or repair the main sample of {HOSTILE}"
+    assert page.inner_text("#sample-title") == f"Trim or clean up the main sample of {HOSTILE}"
 
 
 def test_a_sample_whose_file_is_gone_says_what_to_do(page, keep):

@@ -131,7 +131,7 @@ def test_a_mood_is_added_renamed_removed_and_restored(page, opened, library, rec
     assert library.get("Bunting").moods == ()
     tab_to(page, "[aria-label='Restore the furious sample']")
     press(page, "Enter")
-    says(page, "The furious sample is back")
+    says(page, "The furious sample was restored")
     assert [one.mood for one in library.get("Bunting").moods] == ["furious"]
 
 

@@ -43,7 +43,7 @@ def test_hostile_texts_are_shown_as_typed_wherever_a_voice_is(
         assert page.input_value("#voice-labels") == text
         assert page.input_value("#voice-description") == text
         page.click("#voice-sample-add")
-        assert page.inner_text("#sample-title") == f"Add a sample for {text}"
+        assert page.inner_text("#sample-title") == f"Set a voice for {text}"
         named = tmp_path / f"{text.replace('/', '')}.wav"
         shutil.copy(recording, named)
         page.set_input_files("#sample-source input[type=file]", named)

@@ -45,4 +45,4 @@ def test_the_page_counts_down_by_itself(page, write):
     wait_for_progress(page, "0 of 3 lines, about 10 s left")
     wait_for_progress(page, "0 of 3 lines, a few seconds left")
     fill(page, "Mara: Another scene.", 1)
-    wait_for_progress(page, "1 line to read")
+    wait_for_progress(page, "1 line to generate")

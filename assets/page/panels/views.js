@@ -2,6 +2,7 @@
 import { byId } from "../core/dom.js";
 import { localStore } from "../core/local_store.js";
 
+const LANGUAGE_KEY = "tableread.language";
 const LOOK_KEY = "tableread.look";
 const VIEW_KEY = "tableread.view";
 const MAIN = new Set(["lines", "script"]);
@@ -13,6 +14,17 @@ export function keepTheme() {
   byId("theme-toggle").addEventListener("click", () => {
     const dark = document.body.classList.toggle("dark");
     localStore.set(LOOK_KEY, dark ? "dark" : "light");
+  });
+}
+
+/** The page's language: the browser's, or the one chosen here, from when the page is loaded again. */
+export function keepLanguage() {
+  const choice = byId("page-language");
+  choice.value = localStore.get(LANGUAGE_KEY) ?? "";
+  choice.addEventListener("change", () => {
+    if (choice.value) localStore.set(LANGUAGE_KEY, choice.value);
+    else localStore.remove(LANGUAGE_KEY);
+    location.reload();
   });
 }
 

@@ -1,0 +1,172 @@
+"""The page's texts and their translations.
+
+    python tests/page/page_texts.py              lists what a catalogue lacks or has too much
+    python tests/page/page_texts.py --list       prints every text of the page, in English
+    python tests/page/page_texts.py --update     takes out what no text needs any more
+    python tests/page/page_texts.py --add de F   adds the translations of a JSON file
+
+A text is what `core/texts.js` looks up: t`…` and the nouns of formatCount in the scripts, and what
+the HTML says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[2] / "assets" / "page"
+ATTRIBUTES = frozenset({"aria-label", "title", "placeholder", "alt", "data-empty"})
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+_STRING = re.compile(r'"([^"]+)"')
+_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+
+
+def texts_of_html(html: str) -> Iterator[str]:
+    """What a template says, in the order of its places."""
+    parser = _Reader()
+    parser.feed(_JINJA.sub("", html))
+    parser.close()
+    return iter(parser.found)
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._is_name = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        # Keys of the keyboard and names of languages are the same everywhere.
+        self._is_name = tag in {"kbd", "style", "script"} or "lang" in dict(attrs)
+        self.found += [
+            " ".join(said.split()) for name, said in attrs if name in ATTRIBUTES and said
+        ]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_name = False
+
+    def handle_data(self, data: str) -> None:
+        said = " ".join(data.split())
+        if not self._is_name and _LETTERS.search(said):
+            self.found.append(said)
+
+
+def texts_of_script(code: str) -> Iterator[str]:
+    """What a module says: its t`…`, and both forms of its counted nouns."""
+    for match in re.finditer(r"(?<![\w.])t`", code):
+        yield _template(code, match.end())[0]
+    for match in re.finditer(r"\bformatCount\(", code):
+        nouns = [_STRING.fullmatch(one) for one in _arguments(code, match.end())[1:]]
+        forms = [noun[1] for noun in nouns if noun]
+        yield from (f"{{0}} {form}" for form in [*forms, *(f"{one}s" for one in forms[:1])][:2])
+
+
+def _arguments(code: str, at: int) -> list[str]:
+    """The arguments of a call, as code, from the place after its parenthesis."""
+    found, begin, depth = [], at, 0
+    while depth or code[at] != ")":
+        if code[at] == "`":
+            at = _template(code, at + 1)[1]
+            continue
+        if code[at] in "\"'":
+            at = code.index(code[at], at + 1)
+        elif code[at] == "," and not depth:
+            found.append(code[begin:at].strip())
+            begin = at + 1
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(code[at], 0)
+        at += 1
+    return [*found, code[begin:at].strip()]
+
+
+def _template(code: str, at: int) -> tuple[str, int]:
+    """The key of the template that begins at a place, and where it ends."""
+    key, values = "", 0
+    while code[at] != "`":
+        if code.startswith("${", at):
+            key, values = f"{key}{{{values}}}", values + 1
+            at = _after_value(code, at + 2)
+        elif code[at] == "\\":
+            key, at = key + {"n": "\n"}.get(code[at + 1], code[at + 1]), at + 2
+        else:
+            key, at = key + code[at], at + 1
+    return key, at + 1
+
+
+def _after_value(code: str, at: int) -> int:
+    depth = 1
+    while depth:
+        if code[at] == "`":
+            at = _template(code, at + 1)[1]
+            continue
+        if code[at] in "\"'":
+            at = code.index(code[at], at + 1)
+        depth += {"{": 1, "}": -1}.get(code[at], 0)
+        at += 1
+    return at
+
+
+def page_texts() -> dict[str, str]:
+    """Every text of the page, with a file that says it."""
+    found: dict[str, str] = {}
+    for path in sorted((PAGE / "html").glob("*.html")):
+        for said in texts_of_html(path.read_text(encoding="utf-8")):
+            found.setdefault(said, path.name)
+    for path in sorted(PAGE.rglob("*.js")):
+        for said in texts_of_script(path.read_text(encoding="utf-8")):
+            found.setdefault(said, path.name)
+    return found
+
+
+def read_catalogue(language: str) -> dict[str, str]:
+    """A language's translations, by English text."""
+    path = PAGE / "texts" / f"{language}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def write_catalogue(language: str, texts: dict[str, str]) -> None:
+    """Write a catalogue in the order of the page."""
+    path = PAGE / "texts" / f"{language}.json"
+    path.parent.mkdir(exist_ok=True)
+    held = {text: texts[text] for text in page_texts() if text in texts}
+    path.write_text(json.dumps(held, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def languages() -> list[str]:
+    """The languages that there are catalogues of."""
+    return sorted(path.stem for path in (PAGE / "texts").glob("*.json"))
+
+
+def main() -> None:
+    """Do what the arguments say."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--add", nargs=2, metavar=("LANGUAGE", "FILE"))
+    asked = parser.parse_args()
+    if asked.list:
+        print(
+            "\n".join(
+                f"{place}\t{json.dumps(text, ensure_ascii=False)}"
+                for text, place in page_texts().items()
+            )
+        )
+    elif asked.add:
+        language, file = asked.add
+        new = json.loads(Path(file).read_text(encoding="utf-8"))
+        write_catalogue(language, read_catalogue(language) | new)
+    elif asked.update:
+        for language in languages():
+            write_catalogue(language, read_catalogue(language))
+    else:
+        for language in languages():
+            known, there = page_texts().keys(), read_catalogue(language).keys()
+            for text in [*(known - there), *(there - known)]:
+                print(f"{language}\t{'lacks' if text in known else 'has'}\t{text}")
+
+
+if __name__ == "__main__":
+    main()
