@@ -65,10 +65,10 @@ def repair(clip: Clip) -> RepairedClip:
     )
     cut_s = clip.duration_s - shorter.duration_s
     if cut_s >= _AUDIBLE_S:
-        steps.append(f"{cut_s:.1f} s of silence cut away")
+        steps.append(f"trimmed {cut_s:.1f} s of silence")
     level_db = measure_levels(shorter).speech_db
     if abs(SPEECH_LEVEL_DB - level_db) >= _AUDIBLE_DB:
-        steps.append(f"brought from {level_db:.0f} to {SPEECH_LEVEL_DB:.0f} dB")
+        steps.append(f"levelled from {level_db:.0f} to {SPEECH_LEVEL_DB:.0f} dB")
     repaired = Clip(_fade_ends(_level_speech(shorter).samples, clip.rate_hz), clip.rate_hz)
     return RepairedClip(repaired, tuple(steps), before, measure_levels(repaired))
 

@@ -424,7 +424,7 @@ class _Planner:
             raise ScriptError(
                 f"this voice does not speak “{line.language}”. It speaks "
                 f"{_listed(sorted(known or ()))}. Change the line's language, or choose another "
-                "backend."
+                "voice engine."
             )
         return match
 
@@ -460,8 +460,8 @@ def _why_silent(text: str, said: str, speaker: str) -> str:
     if not normalize_spoken_text(text):
         return f"This line is empty. Write what {speaker} says, or delete the line."
     return (
-        f"This line holds nothing to speak: “{_shown(text)}” has no letter or digit outside of "
-        "tags. Write at least one word."
+        f"Nothing to say here: “{_shown(text)}” has no letter or digit outside of "
+        "tags. Add a word."
     )
 
 

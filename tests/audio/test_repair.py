@@ -26,7 +26,7 @@ def test_speech_comes_to_the_target_and_nothing_is_louder_than_allowed(level):
     assert made.after.speech_db == pytest.approx(-20.0, abs=0.5)
     assert made.after.peak_db <= -1.0 + 0.01
     assert made.clip.duration_s == pytest.approx(4.1, abs=0.05)
-    assert any("s of silence cut away" in step for step in made.steps)
+    assert any("s of silence" in step for step in made.steps)
 
 
 def test_silences_longer_than_800_ms_are_cut_to_400_and_those_at_the_ends_to_100():
@@ -72,7 +72,7 @@ def test_before_and_after_are_those_of_the_clips():
     made = repair(clip)
     assert made.before == measure_levels(clip)
     assert made.after == measure_levels(made.clip)
-    assert f"brought from {made.before.speech_db:.0f} to -20 dB" in made.steps
+    assert f"levelled from {made.before.speech_db:.0f} to -20 dB" in made.steps
 
 
 @pytest.mark.parametrize("samples", [0, 10, 48_000])

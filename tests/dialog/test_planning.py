@@ -94,7 +94,7 @@ def test_an_empty_line_fails_and_says_what_to_do(text):
 def test_text_without_letter_or_digit_fails(text):
     failed = only(f"Anna: {text}")
     assert isinstance(failed, FailedSegment)
-    assert failed.message.startswith("This line holds nothing to speak")
+    assert failed.message.startswith("Nothing to say here")
     assert failed.text == text
 
 
@@ -241,7 +241,7 @@ def test_a_tag_that_fits_beside_no_words_is_left_out_and_said():
 
 @pytest.mark.parametrize("text", ["[laugh]", "[laugh] [laugh]…", "[laugh] [pause:1s]"])
 def test_tags_without_any_word_are_refused_before_they_are_spoken(text):
-    assert "Write at least one word" in only(f"Anna: {text}").message
+    assert "Add a word" in only(f"Anna: {text}").message
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_a_poor_recording_is_repaired_by_one_press(page, poor):
     assert {"quiet", "silences"} <= codes
     page.click("#sample-repair")
     page.wait_for_selector("#sample-repaired:not([hidden])")
-    assert "5.4 s of silence cut away" in page.inner_text("#sample-steps")
+    assert "trimmed 5.4 s of silence" in page.inner_text("#sample-steps")
     assert page.inner_text("#sample-figures thead .after") == "after"
     row = page.locator("#sample-figures tr", has_text="Speech level").locator("td")
     before, after = row.all_inner_texts()

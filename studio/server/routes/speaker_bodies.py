@@ -201,7 +201,7 @@ def _form_steps(info: AudioInfo) -> list[str]:
     if info.channels > 1:
         steps.append(f"{info.channels} channels mixed into one")
     if info.rate_hz != STUDIO_RATE_HZ:
-        steps.append(f"brought from {info.rate_hz:,} to {STUDIO_RATE_HZ:,} samples a second")
+        steps.append(f"resampled from {info.rate_hz:,} to {STUDIO_RATE_HZ:,} Hz")
     return steps
 
 
