@@ -31,18 +31,23 @@ _STYLES = (
     "editor",
     "line_rows",
     "pauses",
+    "density",
     "goto_bar",
     "line_panel",
+    "takes",
     "cast_panel",
     "pronunciations",
     "library_panel",
     "sheet",
     "sample_panel",
     "player_panel",
+    "timeline",
+    "motion",
     "sound_form",
     "medium",
     "narrow",
     "touch",
+    "short",
 )
 """The style sheets in order: a later one overrides an earlier one. They are served as one file."""
 

@@ -7,7 +7,7 @@ import { askDialog, byId, disclose, setData, setHidden, setText } from "../core/
 import { formatBytes, formatClock, formatCount } from "../core/format.js";
 import { showError, showNotice } from "../core/notices.js";
 import { EngineCards } from "./engine_cards.js";
-import { chipWords, countDown, firstVoice, isNews, licenceWords, memoryChange, readyVoices, slotWords } from "./engine_state.js";
+import { chipWords, countDown, firstVoice, isNews, licenceWords, memoryChange, readyVoices, slotWords, stateWords } from "./engine_state.js";
 
 /** @import { EngineCard, EngineDownload, StudioState } from "../core/types" */
 
@@ -185,11 +185,11 @@ export class EnginePanel {
     const known = [this.#wanted, ...offered].filter((name) => name !== null);
     const asked = backends.find(({ name }) => known.includes(name) && downloads[name]?.chooses);
     const about = { kind: "info", title: "You hear the draft voice.", text: reason || null };
-    if (!reason) return showNotice("draft", about);
+    if (!reason) return showVoiceNotice(about);
     const here = asked ? null : firstVoice(readyVoices(backends), backends, this.#languages);
-    if (here) return showNotice("draft", { ...about, ...this.#offerToUse(here) });
+    if (here) return showVoiceNotice({ ...about, ...this.#offerToUse(here) });
     const voice = asked ?? firstVoice(offered, backends, this.#languages);
-    showNotice("draft", voice ? this.#offerOf(voice, downloads[voice.name]) : about);
+    showVoiceNotice(voice ? this.#offerOf(voice, downloads[voice.name]) : about);
   }
 
   /** What the notice says of a natural voice that is here, as somebody downloaded it meanwhile. @param {EngineCard} card */
@@ -243,12 +243,10 @@ export class EnginePanel {
 
   #countDown() {
     if (document.hidden || this.#isLost || !this.#state || this.#state.model.unload_in_s === null) return;
-    this.#chip(this.#state);
     this.#facts(this.#state.engine);
   }
 
-  #chip({ backend }) {
-    const model = this.#model;
+  #chip({ backend, model }) {
     setText(byId("model-title"), backend.title);
     setData(byId("model-chip"), "state", model.state);
     setText(byId("model-state"), chipWords(model));
@@ -292,7 +290,7 @@ export class EnginePanel {
     const model = this.#model;
     const used = model.memory_bytes ? formatBytes(model.memory_bytes) : "—";
     table(byId("model-facts"), [
-      ["State", chipWords(model)],
+      ["State", stateWords(model)],
       ["Memory", used],
       ["Last load or unload", memoryChange(model)],
       ["Being read", `${engine.in_flight} of at most ${engine.usable_slots ?? engine.slots ?? engine.max_concurrency}`],
@@ -335,6 +333,11 @@ export class EnginePanel {
       this.#show();
     }
   }
+}
+
+/** @param {Parameters<typeof showNotice>[1]} about of the voice that speaks for want of another */
+function showVoiceNotice(about) {
+  return showNotice("draft", { ...about, standing: true });
 }
 
 function showProgress(bar, fraction) {

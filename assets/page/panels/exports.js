@@ -282,12 +282,12 @@ export class Exports {
     const missing = [countedSentence(silent, "has no sound and is left out", "have no sound and are left out"),
       countedSentence(old.filter((line) => !line.locked), "is heard as before the last change", "are heard as before the last change")];
     if (silent.length === audible.length) {
-      const why = "Nothing has been read yet. Press Read the scene first.";
+      const why = "Nothing has been read yet. Press Generate all first.";
       showError("There is no sound to save", new Error(why));
       return false;
     }
     const parts = missing.filter(Boolean);
-    if (parts.length) parts.push("Press Read the scene, then save again.");
+    if (parts.length) parts.push("Press Generate all, then save again.");
     if (locked.length) parts.push(countedSentence(locked, "is locked and heard as before its last change: unlock it first", "are locked and heard as before their last change: unlock them first"));
     showNotice("export", { kind: "warning", title: "The file isn’t the whole scene.", text: parts.join(" ") || null });
     if (parts.length) announce(parts.join(" "));

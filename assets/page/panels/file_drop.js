@@ -139,7 +139,7 @@ export class FileDrop {
 export function openSoundForm() {
   const [button, menu] = [byId("download"), byId("sound-form")];
   if (button.disabled) {
-    const why = "Nothing has been read yet. Press Read the scene first.";
+    const why = "Nothing has been read yet. Press Generate all first.";
     return showError("There is no sound to save", new Error(why));
   }
   if (menu.hidden) button.click();
