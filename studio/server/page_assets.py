@@ -30,6 +30,7 @@ _STYLES = (
     "project_menu",
     "editor",
     "line_rows",
+    "row_marks",
     "pauses",
     "density",
     "goto_bar",

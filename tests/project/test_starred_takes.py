@@ -62,18 +62,18 @@ def test_a_star_is_kept_and_is_a_step_of_undo(
 
 
 def test_only_files_with_a_star_state_the_newer_version(
-    studio: Studio, session: ProjectSession
+    studio: Studio, session: ProjectSession, open_studio: OpenStudio
 ) -> None:
     root, take_id = session.folder.root, first_take(session)
     star(session, take_id)
-    session.close()
+    studio.projects.close()
     snapshot, entries = versions(root)
     assert snapshot == 2
     assert entries[-1] == 2
     assert set(entries[:-1]) == {1}
-    session = studio.projects.open(session.project_id)
-    star(session, take_id, starred=False)
-    session.close()
+    again = open_studio().projects.open(session.project_id)
+    star(again, take_id, starred=False)
+    again.close()
     snapshot, entries = versions(root)
     assert snapshot == 1
     assert entries[-2:] == [2, 2]  # the history still names the star

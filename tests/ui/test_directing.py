@@ -171,6 +171,10 @@ def test_a_filter_shows_some_rows_and_has_a_way_out(page, write):
     assert violations(page, ["#lines-view"]) == []
     page.click("#filter-clear")
     expect(shown).to_have_count(4)
+    page.select_option("#filter", label="Ilse")
+    write("Ida: Another scene.\nTom: Yes.", 2)
+    expect(shown).to_have_count(2)
+    expect(page.locator("#filter option:checked")).to_have_text("All 2 lines")
 
 
 def test_compact_rows_show_eighteen_lines_and_are_remembered(page, write):

@@ -20,7 +20,10 @@ export class RowFilter {
     this.#parts = parts;
     this.#select.addEventListener("change", () => this.#choose());
     byId("filter-clear").addEventListener("click", () => this.clear());
-    bus.on("project.opened", () => (this.#select.value = ALL));
+    bus.on("project.opened", () => {
+      this.#select.value = ALL;
+      this.#show();
+    });
     for (const name of /** @type {const} */ (["project.changed", "checks.changed", "selection.changed"])) {
       bus.on(name, () => this.#soon());
     }
