@@ -1,4 +1,4 @@
-"""Stars on takes: kept, undone, exported; a file that has any states a newer version of its format."""
+"""Stars on takes: kept, undone, exported; what has any states a newer version of its format."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from project_scenes import IDA, ops, rendered
 from scenes import OpenStudio
 
 from studio.dialog.formats.dialog_file import read_dialog_text
+from studio.errors import FormatNewer
 from studio.project.project_file import write_archive
 from studio.project.session import ProjectSession
 from studio.server.routes.bodies import project_body
 from studio.services.studio import Studio
+from studio.storage.records import RecordFormat
 
 
 @pytest.fixture
@@ -71,6 +73,8 @@ def test_only_files_with_a_star_state_the_newer_version(
     assert snapshot == 2
     assert entries[-1] == 2
     assert set(entries[:-1]) == {1}
+    with pytest.raises(FormatNewer):  # as a studio that knows no stars
+        RecordFormat("This project").decode((root / "project.json").read_bytes())
     again = open_studio().projects.open(session.project_id)
     star(again, take_id, starred=False)
     again.close()

@@ -12,7 +12,8 @@ COUNT = """() => {
   window.counting = new AbortController();
   const { signal } = window.counting;
   const count = ({ isTrusted, repeat }) => (window.presses += isTrusted && !repeat ? 1 : 0);
-  for (const kind of ['keydown', 'pointerdown']) addEventListener(kind, count, { capture: true, signal });
+  for (const kind of ['keydown', 'pointerdown'])
+    addEventListener(kind, count, { capture: true, signal });
 }"""
 """From now on `window.presses` is how often somebody pressed a key or a button."""
 
@@ -138,9 +139,7 @@ def test_the_best_take_is_kept_and_one_undo_brings_the_others_back(two_takes):
 
 
 def test_rows_show_how_their_lines_are_said(page, write):
-    write(
-        "[Mara | mood:angry | speed:1.3 | lang:de | seed:7] Eins.\n[pause:2s]\nTomas: Two.", 3
-    )
+    write("[Mara | mood:angry | speed:1.3 | lang:de | seed:7] Eins.\n[pause:2s]\nTomas: Two.", 3)
     badges = page.locator("#lines .line >> nth=0 >> .line-badge")
     expect(badges).to_have_text(["angry", "1.3 ×", "de", "seed 7", "pause 2 s"])
     assert page.locator("#lines .line >> nth=2 >> .line-badge").count() == 0

@@ -1,4 +1,4 @@
-"""The layout: low and narrow windows, the notice that moves nothing, lanes, waveforms of what is in sight."""
+"""The layout: low and narrow windows, the notice that moves nothing, lanes, waveforms."""
 
 import pytest
 from playwright.sync_api import expect
@@ -67,7 +67,7 @@ def test_lines_are_in_sight_in_every_window(open_page, width, height, touch, lea
         assert all(box["y"] >= player["y"] for box in boxes)
     for control in ("#play", "#generate", "#download"):
         box = page.locator(control).bounding_box()
-        assert 0 <= box["x"]
+        assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
 
 

@@ -77,7 +77,7 @@ export class RowFilter {
 
   /** The lines that are worked on stay, even where they belong to others now. */
   #show() {
-    const { project, lines, selection } = this.#parts;
+    const { lines, selection } = this.#parts;
     const group = this.#groups().find(({ key }) => key === this.#select.value);
     setHidden(byId("filter-clear"), !group);
     for (const option of this.#select.options) {
