@@ -1,5 +1,6 @@
 /** Badges on rows: how a line is said where that isn't the usual way, and whether its take has a star. */
 import { bus } from "../core/bus.js";
+import { t } from "../core/texts.js";
 
 /** @import { Line, LineDirection, Parts } from "../core/types" */
 
@@ -16,14 +17,14 @@ export function badgesOf(line, { next, directions, isStarred }) {
   const { mood, instruct, speed } = line.params ?? {};
   const pause = next?.kind === "silence" && !next.unspoken ? next.duration_s : null;
   const found = [
-    isStarred && ["star", "★", "Its take has a star"],
-    mood && ["mood", String(mood), `Mood: ${mood}`],
-    instruct && ["direction", String(instruct), `How it is said: ${instruct}`],
+    isStarred && ["star", "★", t`Its take has a star`],
+    mood && ["mood", String(mood), t`Mood: ${mood}`],
+    instruct && ["direction", String(instruct), t`How it is said: ${instruct}`],
     !instruct && directions.length > 0 && ["direction", "direction", directions.map(({ note }) => note).join(" ")],
-    speed !== undefined && Number(speed) !== 1 && ["speed", `${speed} ×`, `Speed: ${speed}`],
-    line.language && ["language", line.language, `Language: ${line.language}`],
-    line.seed !== null && line.seed !== undefined && ["seed", `seed ${line.seed}`, `Seed: ${line.seed}`],
-    pause && ["pause", `pause ${pause} s`, `Pause after it: ${pause} s`],
+    speed !== undefined && Number(speed) !== 1 && ["speed", `${speed} ×`, t`Speed: ${speed}`],
+    line.language && ["language", line.language, t`Language: ${line.language}`],
+    line.seed !== null && line.seed !== undefined && ["seed", t`seed ${line.seed}`, t`Seed: ${line.seed}`],
+    pause && ["pause", t`pause ${pause} s`, t`Pause after it: ${pause} s`],
   ];
   return found.filter(Boolean).map(([kind, text, title]) => ({ kind, text: shorten(text), title }));
 }

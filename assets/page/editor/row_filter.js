@@ -3,6 +3,7 @@ import { bus } from "../core/bus.js";
 import { byId, setHidden, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { groupLines } from "./goto_bar.js";
 
 /** @import { Parts } from "../core/types" */
@@ -38,7 +39,7 @@ export class RowFilter {
 
   #choose() {
     this.#show();
-    announce(`Shown: ${this.#select.selectedOptions[0].textContent}.`);
+    announce(t`Shown: ${this.#select.selectedOptions[0].textContent}.`);
   }
 
   #groups() {
@@ -60,7 +61,7 @@ export class RowFilter {
   #offer() {
     const { lines } = this.#parts.project;
     const spoken = lines.filter(({ kind }) => kind !== "silence").length;
-    setText(byId("filter-all"), spoken ? `All ${formatCount(spoken, "line")}` : "All lines");
+    setText(byId("filter-all"), spoken ? t`All ${formatCount(spoken, "line")}` : t`All lines`);
     const names = this.#parts.cast.speakers.map(({ name }) => name);
     const shown = JSON.stringify(names);
     if (shown === this.#names || document.activeElement === this.#select) return;

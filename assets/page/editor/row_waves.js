@@ -1,12 +1,13 @@
 /** Waveforms in rows: drawn as rows come into sight, of peaks that the timeline uses too. */
 import { bus } from "../core/bus.js";
 import { byId, setHidden } from "../core/dom.js";
+import { t } from "../core/texts.js";
 import { isPending } from "../document/document.js";
 import { paintWave } from "../playback/waveform.js";
 
 /** @import { Parts } from "../core/types" */
 
-const MARGIN = "120px 0px";
+const MARGIN = t`120px 0px`;
 
 export class RowWaves {
   #parts;

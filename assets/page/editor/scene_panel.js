@@ -2,6 +2,7 @@
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
+import { t } from "../core/texts.js";
 import { RATE_HZ } from "../document/document.js";
 import { Playlist } from "../playback/playlist.js";
 
@@ -42,7 +43,7 @@ export class ScenePanel {
     setText(byId("scene-lines"), String(spoken.length));
     setText(byId("scene-speakers"), String(project.view.speakers.length));
     setText(byId("scene-length"), `${exact ? "" : "≈ "}${formatClock(total / RATE_HZ)}`);
-    setText(byId("scene-made"), `${ready} of ${spoken.length}${failed ? `, ${failed} failed` : ""}`);
+    setText(byId("scene-made"), t`${ready} of ${spoken.length}${failed ? t`, ${failed} failed` : ""}`);
     this.#showChecks();
   }
 
@@ -65,7 +66,7 @@ export class ScenePanel {
 
   #item({ lineId, text, why }) {
     const row = fromTemplate("scene-check-template");
-    setText(row.querySelector(".scene-check-text"), text || "No text");
+    setText(row.querySelector(".scene-check-text"), text || t`No text`);
     setText(row.querySelector(".scene-check-why"), why);
     row.querySelector("button").addEventListener("click", () => {
       this.#parts.selection.go(lineId);

@@ -4,6 +4,7 @@ import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatLength } from "../core/format.js";
 import { announce, showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { RATE_HZ, takeIssues } from "../document/document.js";
 import { followVolume } from "../playback/audio_clock.js";
 import { paintWave } from "../playback/waveform.js";
@@ -55,7 +56,7 @@ export class TakesPanel {
       const answer = await api.listTakes(this.#parts.project.id, lineId);
       if (asked === this.#asked) this.#put((answer.takes ?? answer).toReversed());
     } catch (error) {
-      if (error.status !== 404) showError("The takes can't be shown", error);
+      if (error.status !== 404) showError(t`Couldn’t show the takes`, error);
     }
   }
 
@@ -117,9 +118,9 @@ export class TakesPanel {
 
   /** Hear A or B, whichever wasn't heard last; from the same place, if one is playing. */
   compare() {
-    if (!this.#line) return announce("Choose a line to compare its takes.");
+    if (!this.#line) return announce(t`Choose a line to compare its takes.`);
     const [used, rival] = this.#pair;
-    if (!rival) return announce("There is one take only. R makes another.");
+    if (!rival) return announce(t`There is one take only. R makes another.`);
     const next = (this.#heard ?? used) === used ? rival : used;
     const at = this.#audio.paused ? 0 : this.#audio.currentTime;
     this.#hear(next, at);
@@ -129,9 +130,9 @@ export class TakesPanel {
   /** Use the take that was heard last. */
   useHeard() {
     const heard = this.#takes.find(({ take_id: takeId }) => takeId === this.#heard);
-    if (!this.#line || !heard) return announce("Nothing was heard to be used. A compares takes.");
+    if (!this.#line || !heard) return announce(t`Nothing was heard to be used. A compares takes.`);
     if (heard.take_id !== this.#line.take?.take_id) this.#choose(heard.take_id);
-    return announce(`${this.#nameOf(heard.take_id)} is in use.`);
+    return announce(t`${this.#nameOf(heard.take_id)} is in use.`);
   }
 
   /** The take that was in use stays at hand, as B. */
@@ -142,13 +143,13 @@ export class TakesPanel {
 
   /** Free all takes but those with a star, or the one in use where none has; locked ones stay. */
   keepBest() {
-    if (!this.#line || this.#takes.length < 2) return announce("There is nothing to free: there is one take only.");
+    if (!this.#line || this.#takes.length < 2) return announce(t`There is nothing to free: there is one take only.`);
     const used = this.#line.take?.take_id;
     const starred = this.#takes.filter(({ take_id: takeId }) => this.#starred.includes(takeId));
     const ids = starred.map(({ take_id: takeId }) => takeId);
     const best = ids.length === 0 || ids.includes(used) ? used : ids[0];
     const others = this.#takes.filter(({ take_id: takeId, locked }) => takeId !== best && !locked && !ids.includes(takeId));
-    if (!others.length) return announce("There is nothing to free: the other takes are locked or have a star.");
+    if (!others.length) return announce(t`There is nothing to free: the other takes are locked or have a star.`);
     const freed = others.map(({ take_id: takeId }) => takeId);
     this.#parts.commands.keepBest(this.#line.line_id, best === this.#line.chosen ? null : best, freed);
     this.#known = "";
@@ -157,7 +158,7 @@ export class TakesPanel {
 
   #nameOf(takeId) {
     const at = this.#takes.findIndex((take) => take.take_id === takeId);
-    return `Take ${this.#takes.length - at}`;
+    return t`Take ${this.#takes.length - at}`;
   }
 
   #drawWaves() {
@@ -183,31 +184,31 @@ export class TakesPanel {
     const find = (name) => row.querySelector(`.take-${name}`);
     row.dataset.take = take.take_id;
     setData(row, "chosen", String(chosen));
-    setText(find("name"), `Take ${number}`);
-    const seed = take.seed === null || take.seed === undefined ? "" : `, seed ${take.seed}`;
-    const score = take.score ? `, score ${take.score}` : "";
+    setText(find("name"), t`Take ${number}`);
+    const seed = take.seed === null || take.seed === undefined ? "" : t`, seed ${take.seed}`;
+    const score = take.score ? t`, score ${take.score}` : "";
     setText(find("length"), formatLength((take.samples ?? 0) / RATE_HZ));
     setText(find("about"), `${take.backend}${seed}${score}`);
-    const ofScore = take.score ? "Score: of words, voice, ends, silence and loudness; 0 is without a fault, and the lowest is used." : "";
+    const ofScore = take.score ? t`Score from words, voice, ends, silence and loudness. 0 is flawless; the lowest score is used.` : "";
     find("about").title = `${ofScore} ${take.distance ?? ""}`.trim();
     const changed = take.text !== undefined && take.text !== this.#line.text;
-    const cut = take.cut ? "Cut off before its end. " : "";
+    const cut = take.cut ? t`Cut off before the end. ` : "";
     const doubts = takeIssues(take);
-    const understood = take.recognised ? `Understood: ${take.recognised}` : "";
-    const words = [cut + (changed ? `Says: ${take.text}` : ""), this.#patchOf(take), ...doubts, understood];
+    const understood = take.recognised ? t`Heard: ${take.recognised}` : "";
+    const words = [cut + (changed ? t`Says: ${take.text}` : ""), this.#patchOf(take), ...doubts, understood];
     setText(find("text"), words.filter(Boolean).join(" ").trim());
     setData(row, "doubtful", String(doubts.length > 0));
     setHidden(find("fine"), doubts.length === 0);
-    this.#bind(find("fine"), `Take ${number} is fine`, () => this.#accept(take.take_id));
-    this.#bind(find("play"), `Play take ${number}`, () => this.#play(take));
-    this.#bind(find("star"), `Star for take ${number}`, () =>
+    this.#bind(find("fine"), t`Approve take ${number}`, () => this.#accept(take.take_id));
+    this.#bind(find("play"), t`Play take ${number}`, () => this.#play(take));
+    this.#bind(find("star"), t`Star for take ${number}`, () =>
       this.#parts.commands.star(take.take_id, !this.#starred.includes(take.take_id)));
-    this.#bind(find("choose"), `Use take ${number}`, () => this.#choose(take.take_id));
+    this.#bind(find("choose"), t`Use take ${number}`, () => this.#choose(take.take_id));
     find("choose").setAttribute("aria-pressed", String(chosen));
-    setText(find("choose"), chosen ? "In use" : "Use");
-    this.#bind(find("lock"), `Keep take ${number} from deletion`, () => this.#lock(take));
+    setText(find("choose"), chosen ? t`In use` : t`Use`);
+    this.#bind(find("lock"), t`Protect take ${number}`, () => this.#lock(take));
     find("lock").setAttribute("aria-pressed", String(Boolean(take.locked)));
-    this.#bind(find("delete"), `Delete take ${number}`, () => this.#delete(take));
+    this.#bind(find("delete"), t`Delete take ${number}`, () => this.#delete(take));
     find("delete").disabled = chosen || take.locked;
     if (take.gone) this.#offerAgain(take, number, find);
     return row;
@@ -218,17 +219,17 @@ export class TakesPanel {
     if (!patch) return "";
     const [from, to] = [patch.start, patch.end].map((at) => (at / RATE_HZ).toFixed(1));
     const source = this.#takes.findIndex(({ take_id: takeId }) => takeId === patch.take_id);
-    const rest = source < 0 ? "an earlier take" : `take ${this.#takes.length - source}`;
-    return `Said again from ${from} to ${to} s; the rest is ${rest}.`;
+    const rest = source < 0 ? t`an earlier take` : t`take ${this.#takes.length - source}`;
+    return t`Regenerated from ${from} to ${to} s; the rest is ${rest}.`;
   }
 
   /** A freed take: it can't be played, but rendered again. */
   #offerAgain(take, number, find) {
     find("play").disabled = true;
-    setText(find("about"), `${find("about").textContent}. Its audio was freed.`);
+    setText(find("about"), t`${find("about").textContent}. Its audio was cleaned up.`);
     const again = fromTemplate("take-again-template");
     find("choose").replaceWith(again);
-    this.#bind(again, `Make take ${number} again`, () => this.#makeAgain(take));
+    this.#bind(again, t`Regenerate take ${number}`, () => this.#makeAgain(take));
   }
 
   async #makeAgain({ take_id: takeId }) {
@@ -238,7 +239,7 @@ export class TakesPanel {
     try {
       await project.render([lineId]);
     } catch (error) {
-      showError("It can't be made again", error);
+      showError(t`Couldn’t regenerate it`, error);
     }
   }
 

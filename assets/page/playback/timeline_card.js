@@ -1,12 +1,13 @@
 /** The card over the timeline: which line is under the pointer, who says it, and how it stands. */
 import { byId, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
+import { t } from "../core/texts.js";
 import { RATE_HZ, takeIssues } from "../document/document.js";
 
 /** @import { Line, PageElement } from "../core/types" */
 
 const STATES = {
-  none: "not generated yet", queued: "waiting", generating: "being generated", stale: "changed since", failed: "failed",
+  none: t`not generated yet`, queued: "waiting", generating: t`being generated`, stale: t`changed since`, failed: "failed",
 };
 const MOST_CHARS = 140;
 const EDGE_PX = 8;
@@ -42,7 +43,7 @@ export class TimelineCard {
     const { speaker, state, samples, message, take } = line;
     const length = samples && line.kind !== "silence" ? formatLength(samples / RATE_HZ) : "";
     const doubts = take && state === "ready" ? takeIssues(take) : [];
-    setText(byId("timeline-card-name"), speaker ?? (line.unspoken ? "Not spoken" : "Recording"));
+    setText(byId("timeline-card-name"), speaker ?? (line.unspoken ? t`Not spoken` : t`Recording`));
     setText(byId("timeline-card-about"), [line.unspoken ? "" : STATES[state], length].filter(Boolean).join(", "));
     setText(byId("timeline-card-text"), text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS)}…` : text);
     setText(byId("timeline-card-why"), [state === "failed" ? message : "", ...doubts].filter(Boolean).join(" "));

@@ -3,6 +3,7 @@ import { bus } from "../core/bus.js";
 import { byId, setData, setText } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
+import { t } from "../core/texts.js";
 import { isMissing, RATE_HZ } from "../document/document.js";
 import { setVolume } from "./audio_clock.js";
 
@@ -92,6 +93,6 @@ export class Transport {
 
 function nowSpeaking(player, line) {
   if (!line || !player.playing) return "";
-  if (player.waiting) return `Waiting for ${line.speaker ?? "the next line"}…`;
+  if (player.waiting) return t`Waiting for ${line.speaker ?? t`the next line`}…`;
   return line.speaker ?? "";
 }
