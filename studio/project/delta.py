@@ -20,7 +20,7 @@ from studio.project.document import (
 LineFields = Mapping[str, Any]
 _LineChange = tuple[LineFields | None, LineFields | None]
 
-_TAKE_FIELDS = ("locked_takes", "deleted_takes", "accepted_takes")
+_TAKE_FIELDS = ("locked_takes", "deleted_takes", "accepted_takes", "starred_takes")
 _PRONUNCIATIONS_FIELD = "pronunciations"
 """The field of which a delta has only the changed entries, null for absent ones."""
 

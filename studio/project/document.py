@@ -125,6 +125,7 @@ class Document:
             restore them.
         accepted_takes: Takes that a user approved in spite of quality issues.
         pronunciations: By the written word.
+        starred_takes: Takes that a user marked with a star.
     """
 
     name: str = ""
@@ -137,6 +138,7 @@ class Document:
     first_names: Mapping[str, str] = field(default_factory=dict)
     accepted_takes: tuple[str, ...] = ()
     pronunciations: Mapping[str, Pronunciation] = field(default_factory=dict)
+    starred_takes: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[ProjectLine]:
         """Iterate over the lines in order."""
@@ -179,6 +181,7 @@ def encode_document(document: Document) -> dict[str, Any]:
         "deleted_takes": list(document.deleted_takes),
         "accepted_takes": list(document.accepted_takes),
         **({"pronunciations": entries} if entries else {}),
+        **({"starred_takes": list(document.starred_takes)} if document.starred_takes else {}),
     }
 
 

@@ -35,6 +35,7 @@ class DocumentDraft:
         self.locked_takes = dict.fromkeys(document.locked_takes)
         self.deleted_takes = dict.fromkeys(document.deleted_takes)
         self.accepted_takes = dict.fromkeys(document.accepted_takes)
+        self.starred_takes = dict.fromkeys(document.starred_takes)
         self.pronunciations = dict(document.pronunciations)
 
     @cached_property
@@ -85,6 +86,7 @@ class DocumentDraft:
             locked_takes=tuple(self.locked_takes),
             deleted_takes=tuple(self.deleted_takes),
             accepted_takes=tuple(self.accepted_takes),
+            starred_takes=tuple(self.starred_takes),
             pronunciations=self.pronunciations,
         )
         check_growth(self._before, document)

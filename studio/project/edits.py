@@ -197,6 +197,14 @@ def _(edit: ops.AcceptTake, draft: DocumentDraft, outside: EditLookups) -> None:
 
 
 @_apply_edit.register
+def _(edit: ops.StarTake, draft: DocumentDraft, outside: EditLookups) -> None:
+    take_id = outside.find_take(edit.take_id).take_id
+    draft.starred_takes.pop(take_id, None)
+    if edit.starred:
+        draft.starred_takes[take_id] = None
+
+
+@_apply_edit.register
 def _(edit: ops.CastVoice, draft: DocumentDraft, _: EditLookups) -> None:
     draft.cast_voice(clean_name(edit.speaker), edit.voice)
 

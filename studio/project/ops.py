@@ -96,6 +96,14 @@ class AcceptTake(_Op):
     accepted: bool
 
 
+class StarTake(_Op):
+    """Mark a take with a star, or take it off."""
+
+    op: Literal["star_take"]
+    take_id: TakeId
+    starred: bool
+
+
 class CastVoice(_Op):
     """Cast a speaker of the library for a name; None for the speaker of that name."""
 
@@ -182,6 +190,7 @@ Op = Annotated[
     | DeleteTake
     | LockTake
     | AcceptTake
+    | StarTake
     | CastVoice
     | RenameSpeaker
     | SetSettings

@@ -195,6 +195,7 @@ _FieldName = Literal[
     "deleted_takes",
     "accepted_takes",
     "pronunciations",
+    "starred_takes",
 ]
 _LineSide = dict[str, Any] | None
 _OrderChange = tuple[_Offset, list[_LineId], list[_LineId], _LineId | None]

@@ -71,7 +71,7 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
     if not any(entry.source for entry in timeline.entries):
         damaged = next((view.message for view in views if view.take is None and view.message), "")
         reason = damaged or "Nothing has been spoken yet, so there is nothing to save."
-        raise Conflict(f"{reason} Press Read the scene first.")
+        raise Conflict(f"{reason} Press Generate all first.")
     lines = [(view.line, view.take) for view in views if view.take is not None]
     spoken = [(line.speaker, take) for line, take in lines if line.speaker is not None]
     tags = FileTags(

@@ -12,7 +12,7 @@ const line = (id, more = {}) => ({
 });
 const meta = {
   name: "Scene", cast: {}, settings: {}, speakers: [{ name: "Mara", colour: "#000000", lines: 3, voice: "built-in" }],
-  accepted_takes: [], pronunciations: [], can_undo: false, can_redo: false,
+  accepted_takes: [], starred_takes: [], pronunciations: [], can_undo: false, can_redo: false,
 };
 const body = (lines, more = {}) => ({ ...meta, rev: 1, lines, ...more });
 const scene = () => documentOf(body([line("a"), line("b"), line("c")]));
@@ -79,6 +79,7 @@ const OPS = {
   cast: { op: "cast", speaker: "Mara", voice: "v" },
   rename_speaker: { op: "rename_speaker", from: "Mara", to: "Ada" },
   accept_take: { op: "accept_take", take_id: "t", accepted: true },
+  star_take: { op: "star_take", take_id: "t", starred: true },
   settings: { op: "settings", fields: { language: "de" } },
   pronounce: { op: "pronounce", put: [{ written: "a", spoken: "b", match_case: false, enabled: true }], remove: ["c"] },
   "an op that only the studio knows": { op: "replace", find: "a", with: "b" },

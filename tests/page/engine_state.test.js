@@ -1,16 +1,18 @@
 /** The studio's state: what of it is news, and the countdown that runs in the page. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { cardRank, chipWords, countDown, isNews, readyVoices, slotWords, voiceWords } from "../../assets/page/panels/engine_state.js";
+import { cardRank, chipWords, countDown, isNews, readyVoices, slotWords, stateWords, voiceWords } from "../../assets/page/panels/engine_state.js";
 
 const model = (more = {}) => ({ state: "loaded", active: 0, fraction: null, unload_in_s: null, ...more });
 
 describe("the studio's state", () => {
   it("counts down to the unloading, and never below nothing", () => {
     const described = model({ unload_in_s: 90 });
-    assert.equal(chipWords(countDown(described, 0)), "unloads in 1:30");
-    assert.equal(chipWords(countDown(described, 30_000)), "unloads in 1:00");
-    assert.equal(chipWords(countDown(described, 300_000)), "unloads in 0:00");
+    assert.equal(stateWords(countDown(described, 0)), "unloads in 1:30");
+    assert.equal(stateWords(countDown(described, 30_000)), "unloads in 1:00");
+    assert.equal(stateWords(countDown(described, 300_000)), "unloads in 0:00");
+    assert.equal(stateWords(model({ unload_in_s: 90, active: 1 })), "speaking");
+    assert.equal(chipWords(described), "ready"); // the header counts nothing
     assert.equal(described.unload_in_s, 90);
   });
 

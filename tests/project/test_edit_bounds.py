@@ -84,6 +84,7 @@ EACH_OP: dict[str, Callable[[int, list[str]], dict]] = {
     "delete_take": lambda n, ids: {"take_id": f"0000{ids[n]}"},
     "lock_take": lambda n, ids: {"take_id": f"0000{ids[n]}", "locked": True},
     "accept_take": lambda n, ids: {"take_id": f"0000{ids[n]}", "accepted": True},
+    "star_take": lambda n, ids: {"take_id": f"0000{ids[n]}", "starred": True},
     "pronounce": lambda n, _: {"put": [{"written": f"word{n}"}], "remove": [f"word{n - 1}"]},
     "rename": lambda n, _: {"name": f"Scene {n}"},
     "settings": lambda n, _: {"fields": {"seed": n}},

@@ -175,7 +175,7 @@ def test_a_fault_is_in_the_log_and_ends_the_export(
 
 def test_a_scene_without_sound_is_refused(studio: Studio) -> None:
     session = studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
-    with pytest.raises(Conflict, match="Press Read the scene first"):
+    with pytest.raises(Conflict, match="Press Generate all first"):
         build_scene(session)
 
 

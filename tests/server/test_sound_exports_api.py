@@ -122,7 +122,7 @@ def test_without_sound_there_is_nothing_to_make(client: TestClient, studio: Stud
     session = studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
     answer = client.post(f"projects/{session.project_id}/exports", json={})
     assert answer.status_code == 409
-    assert "Read the scene" in answer.json()["error"]["message"]
+    assert "Generate all" in answer.json()["error"]["message"]
 
 
 def test_a_link_to_the_sound_takes_a_level_too(client: TestClient, session: ProjectSession) -> None:
@@ -154,4 +154,4 @@ def test_where_every_line_failed_there_is_nothing_to_save(
         client.get(f"projects/{silent.project_id}/export?format=wav"),
     ):
         assert answer.status_code == 409, answer.text
-        assert "Press Read the scene first." in answer.text
+        assert "Press Generate all first." in answer.text

@@ -40,7 +40,7 @@ def test_a_scene_is_played_after_signing_in(studio, browser: Browser, tmp_path, 
         page.evaluate(
             "() => { window.tableread.bus.on('player.ended', () => (window.ended = true)) }"
         )
-        page.click("#read")
+        page.click("#play")
         page.wait_for_function("() => window.ended")
         ready(page)
         played = page.evaluate("() => [...window.tableread.player.laid.values()]")

@@ -1,7 +1,7 @@
 """Who speaks for whom belongs to the project, and is seen wherever it is open."""
 
 import pytest
-from ui_steps import add_voice, make, saved, set_text, studio_url
+from ui_steps import add_voice, make, open_settings, saved, set_text, studio_url
 
 pytestmark = pytest.mark.browser
 
@@ -45,7 +45,9 @@ def test_another_voice_outdates_the_lines_of_its_name_and_undo_makes_them_right_
 def test_another_language_of_the_script_outdates_its_lines(page, write):
     write("Finch: One.\nHeron: Two.", 2)
     make(page)
+    open_settings(page)
     page.select_option("#script-language", "de")
+    page.keyboard.press("Escape")
     page.wait_for_selector("#lines .line[data-state=stale] >> nth=1")
     page.click("#undo")
     page.wait_for_selector("#lines .line[data-state=ready] >> nth=1")
@@ -102,7 +104,9 @@ def test_voices_of_the_library_are_suggested_for_the_speakers_of_a_new_script(pa
 
 def test_the_language_of_the_script_is_chosen_and_undone(page, write):
     write("Finch: Eins.\nHeron: Zwei.", 2)
+    open_settings(page)
     page.select_option("#script-language", "de")
+    page.keyboard.press("Escape")
     page.wait_for_function("() => window.tableread.project.view.settings.language === 'de'")
     saved(page)
     page.reload()

@@ -34,7 +34,7 @@ def test_a_new_workspace_opens_with_a_scene_that_can_be_read(own_page):
     assert page.locator("#lines .line").count() >= 3
     assert page.locator("#cast .voice").count() >= 2
     assert page.locator("#library .voice").count() >= 2
-    page.click("#read")
+    page.click("#play")
     page.wait_for_function("() => window.tableread.player.first_sound_ms !== null")
     first_sound_ms = page.evaluate("() => window.tableread.player.first_sound_ms")
     print(f"from press to sound, the voice not loaded yet: {first_sound_ms:.0f} ms")

@@ -1,7 +1,7 @@
 """A take that may not be right is marked at its line until somebody hears it and says it is."""
 
 import pytest
-from ui_steps import fill, make, ready, reopened, saved, set_text, violations
+from ui_steps import fill, make, open_settings, ready, reopened, saved, set_text, violations
 
 pytestmark = pytest.mark.browser
 
@@ -84,7 +84,9 @@ def test_other_words_are_not_doubtful_before_they_are_read(page, write):
 
 def test_a_doubtful_line_is_read_again_where_the_project_says_so(page, write):
     write("Mara: Follow the brook.\nTomas: I will.", 2)
+    open_settings(page)
     page.select_option("#tries", "3")
+    page.keyboard.press("Escape")
     saved(page)
     make(page)
     page.wait_for_function("() => window.tableread.project.lines[0].n_takes === 2")

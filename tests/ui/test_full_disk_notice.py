@@ -18,7 +18,7 @@ def test_the_page_says_that_a_render_waits_for_room_until_it_goes_on(server, pag
     write("Mara: One.\nTom: Two.\nMara: Three.", 3)
     full = server.workspace / "full"
     full.touch()
-    page.click("#read")
+    page.click("#play")
     page.wait_for_selector(NOTICE)
     notice = page.locator(NOTICE)
     page.wait_for_function(

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from spoken_lines import iter_texts
-from ui_steps import make, reopened, violations
+from ui_steps import make, open_settings, reopened, violations
 
 pytestmark = pytest.mark.browser
 
@@ -21,6 +21,7 @@ def result(page, words):
 def test_the_checks_are_judged_and_it_stays_said(page, write):
     write("\n".join(LINES), 9)
     make(page)
+    open_settings(page)
     page.click("#judge")
     said = result(page, "Judged just now")
     found, planted = map(int, re.search(r"found (\d+) of (\d+) faults planted", said).groups())
@@ -41,6 +42,7 @@ def test_the_checks_are_judged_and_it_stays_said(page, write):
 def test_a_script_that_was_never_read_says_what_is_needed(page, write):
     write("\n".join(LINES[:3]), 3)
     assert page.inner_text("#judge-result") == ""
+    open_settings(page)
     page.click("#judge")
     result(page, "at least 8 ready lines of one voice in one language are needed")
     assert page.is_hidden("#judge-details")

@@ -46,7 +46,7 @@ RULED = """async () => {
 
 BARS = """async () => {
   const base = location.origin + location.pathname;
-  const { barHeights } = await import(`${base}studio/assets/page/playback/timeline.js`);
+  const { barHeights } = await import(`${base}studio/assets/page/playback/waveform.js`);
   const peak = (at) => at < 2 ? [0, 0] : [-at, at === 20 ? 120 : at];
   const peaks = Array.from({ length: 48 }, (_, at) => peak(at));
   return [1, 5, 48, 300].map((bars) => barHeights(peaks.flat(), bars));
@@ -72,11 +72,11 @@ def test_what_can_be_chosen_from_looks_so(page, write):
 
 def test_what_cannot_be_pressed_does_not_look_as_if(page, write):
     write("", 0)
-    page.wait_for_selector("#read:disabled")
-    ground = "() => getComputedStyle(document.querySelector('#read')).backgroundColor"
+    page.wait_for_selector("#play:disabled")
+    ground = "() => getComputedStyle(document.querySelector('#play')).backgroundColor"
     dull = page.evaluate(ground)
     write("Mara: One.", 1)
-    page.wait_for_selector("#read:enabled")
+    page.wait_for_selector("#play:enabled")
     assert page.evaluate(ground) != dull
 
 

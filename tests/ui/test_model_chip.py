@@ -8,12 +8,16 @@ from ui_steps import ready, studio_url
 pytestmark = pytest.mark.browser
 
 RECORDED = """() => {
-  const state = document.getElementById('model-state');
-  window.recorded = [];
   const all = { subtree: true, childList: true, characterData: true };
-  new MutationObserver(() => window.recorded.push(state.textContent)).observe(state, all);
+  const record = (element) => {
+    const said = [];
+    new MutationObserver(() => said.push(element.textContent)).observe(element, all);
+    return said;
+  };
+  window.recorded = record(document.getElementById('model-facts'));
+  window.chip = record(document.getElementById('model-state'));
 }"""
-"""From now on `window.recorded` holds what the chip says, however late somebody looks."""
+"""From now on `window.recorded` and `window.chip` hold what the engine's panel and the chip say."""
 
 
 def stream(page, parts):
@@ -32,7 +36,7 @@ def wait_for_state(page, state):
 
 
 def read(page):
-    page.click("#read")
+    page.click("#play")
     ready(page)
 
 
@@ -41,6 +45,7 @@ def test_the_idle_countdown_runs_and_the_model_comes_back(page, write):
     page.evaluate(RECORDED)
     read(page)
     page.wait_for_function("() => window.recorded.some((said) => /unloads in 0:0[0-3]/.test(said))")
+    assert page.evaluate("() => window.chip.every((said) => !/unloads/.test(said))")
     wait_for_state(page, "unloaded")
     assert page.inner_text("#model-state") == "not loaded"
     write("Mara: One.\nTomas: Two.", 2)

@@ -108,7 +108,7 @@ def test_a_phone_over_plain_http_reads_copies_and_saves(far):
         False,
         "undefined",
     ]
-    far.click("#read")
+    far.click("#play")
     ready(far)
     far.wait_for_function("() => window.tableread.player.clock_s > 0")
     far.evaluate("() => window.tableread.player.stop()")

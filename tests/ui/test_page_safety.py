@@ -106,7 +106,7 @@ def test_a_phone_shows_one_view_at_a_time_and_nothing_beside_it(open_page):
         page.click(f"#views [data-view={view}]")
         assert page.is_visible(pane)
     assert not page.is_visible("#cast-view")
-    assert page.locator("#read").bounding_box()["height"] >= 40
+    assert page.locator("#play").bounding_box()["height"] >= 40
 
 
 def test_the_look_can_be_switched_and_is_kept(page):

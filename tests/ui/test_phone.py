@@ -83,7 +83,7 @@ def test_a_finger_meets_every_control(phone, scene):
 
 
 def test_volume_loop_and_speed_are_at_hand(phone, scene):
-    for control in ("#volume", "#loop", "#speed", "#download", "#read", "#play"):
+    for control in ("#volume", "#loop", "#speed", "#download", "#play", "#generate"):
         expect(phone.locator(control)).to_be_visible()
     phone.tap("#loop")
     assert phone.get_attribute("#loop", "aria-pressed") == "true"

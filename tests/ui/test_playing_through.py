@@ -54,7 +54,7 @@ def rendered(page, server, project):
 
 def play_through(page, server, project, timeout_s):
     page.evaluate(RECORD)
-    page.click("#read")
+    page.click("#play")
     page.wait_for_function(ALL_LAID, timeout=1000 * timeout_s)
     # What changes in the project from here on is not heard again.
     page.evaluate("() => window.tableread.player.refresh(window.tableread.project.lines)")

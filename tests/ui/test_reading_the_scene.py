@@ -26,7 +26,7 @@ def endless_script(lines):
 
 
 def cancel(page):
-    page.click("#cancel")
+    page.click("#stop")
     page.wait_for_function("() => !window.tableread.project.rendering")
 
 
@@ -35,7 +35,7 @@ def line_id(page, number):
 
 
 def first_sound_ms(page):
-    page.click("#read")
+    page.click("#play")
     page.wait_for_function(SOUNDS)
     return page.evaluate("() => window.tableread.player.first_sound_ms")
 
@@ -55,13 +55,14 @@ def test_sound_begins_while_later_lines_are_pending(page, write):
     assert states(page).get("queued", 0) > 250
     page.wait_for_function("() => window.tableread.player.clock_s > 0.5")
     cancel(page)
-    assert page.is_disabled("#cancel")
+    assert page.is_hidden("#stop")
+    assert page.is_enabled("#generate")
     assert "to read" in page.inner_text("#progress")
 
 
 def test_seeking_ahead_asks_for_that_line_first(page, write):
     write(endless_script(300), 300)
-    page.click("#read")
+    page.click("#play")
     page.wait_for_selector("#lines .line[data-state=ready]")
     last = line_id(page, 299)
     with page.expect_request("**/focus") as asked:
@@ -93,7 +94,7 @@ def test_lines_are_heard_in_order_without_gaps(page, write):
           bus.on('player.ended', () => (window.ended = true));
         }"""
     )
-    page.click("#read")
+    page.click("#play")
     page.wait_for_function("() => window.ended")
     order = page.evaluate("() => window.tableread.project.view.order")
     assert page.evaluate("() => window.heard") == order
@@ -171,7 +172,7 @@ def test_a_line_repeats_and_the_speed_changes(page, write):
 
 def test_dialog_and_render_survive_a_reload(page, write):
     project = write(endless_script(300), 300)
-    page.click("#read")
+    page.click("#play")
     page.wait_for_selector("#lines .line[data-state=ready]")
     page.reload()
     page.wait_for_selector("body[data-tableread=ready]")

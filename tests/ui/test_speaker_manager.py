@@ -91,7 +91,7 @@ def test_an_uploaded_sample_becomes_a_voice_of_the_cast(page, write, recording):
     expect(page.locator("#cast [aria-label='Voice for Wren']")).to_be_focused()
     page.click(f"{entry('Wren')} .voice-listen")
     pressed(page, f"{entry('Wren')} .voice-listen")
-    page.click("#read")
+    page.click("#play")
     page.wait_for_function("() => document.querySelector('#player').dataset.job === 'done'")
     assert page.locator("#lines .line[data-state=ready]").count() == 2
 
@@ -284,7 +284,7 @@ def test_samples_by_mood_are_added_chosen_in_the_script_and_removed(page, write,
     page.keyboard.press("Escape")
     page.wait_for_selector(f"{entry('Kestrel')} .voice-kind:has-text('angry')")
     write("[Kestrel | mood:angry] Go.\n[Kestrel | mood:sad] Stay.\nKestrel: Well.", 3)
-    page.click("#read")
+    page.click("#play")
     page.wait_for_function("() => document.querySelector('#player').dataset.job === 'done'")
     assert page.locator("#lines .line[data-state=ready]").count() == 3
     page.click("#views [data-view=script]")

@@ -33,7 +33,7 @@ def test_a_model_loaded_elsewhere_is_seen_and_so_is_its_end(page):
     posted(page, "model/load")
     page.wait_for_selector("#model-chip[data-state=loaded]")
     page.wait_for_function(
-        "() => /unloads in 0:0[0-4]/.test(document.querySelector('#model-state').textContent)"
+        "() => /unloads in 0:0[0-4]/.test(document.querySelector('#model-facts').textContent)"
     )
     page.wait_for_selector("#model-chip[data-state=unloaded]")
     assert [url for url in asked if "/studio/state" in url] == []

@@ -145,6 +145,12 @@ def make(page: Page) -> None:
     ready(page)
 
 
+def open_settings(page: Page) -> None:
+    """Open the project's menu, which has its settings."""
+    if page.is_hidden("#project-panel"):
+        page.click("#project-open")
+
+
 def save_sound(page: Page, suffix: str, loudness: str = "rendered") -> None:
     """Open the form that saves the sound, choose, and press; the download comes later."""
     if page.is_hidden("#sound-form"):

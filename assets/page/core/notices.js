@@ -1,10 +1,11 @@
 /** Notices under the header, short messages over the page, and announcements for screen readers. */
 import { byId, fromTemplate, setHidden, setText } from "./dom.js";
 import { formatCount } from "./format.js";
-import { sessionStore } from "./local_store.js";
+import { localStore, sessionStore } from "./local_store.js";
 import { t } from "./texts.js";
 
 const DISMISSED_KEY = "tableread.dismissed";
+const CLOSED_KEY = "tableread.closed";
 /** A shorter wait isn't announced. */
 const WAIT_MS = 500;
 
@@ -12,30 +13,39 @@ function dismissed() {
   return new Set(sessionStore.json(DISMISSED_KEY, []));
 }
 
+/** The standing notices that somebody has closed in this browser. */
+function closed() {
+  return new Set(localStore.json(CLOSED_KEY, []));
+}
+
 /**
  * Show, change or (with `text` null) take away the notice called `name`.
  * A notice that was dismissed stays away until its text changes. `act` is a remedy at hand; who
- * dismisses the notice has chosen `dismiss`.
+ * dismisses the notice has chosen `dismiss`. A `standing` one has a place of its own, where it moves
+ * nothing when it comes or goes, and once it is dismissed it stays away for good.
  *
  * @param {string} name
  * @param {{kind?: string, title?: string, text?: string|null,
- *   act?: {label: string, press: () => void}|null, dismiss?: (() => void)|null}} [about]
+ *   act?: {label: string, press: () => void}|null, dismiss?: (() => void)|null, standing?: boolean}} [about]
  */
-export function showNotice(name, { kind = "info", title = "", text = null, act = null, dismiss = null } = {}) {
-  const list = byId("notices");
+export function showNotice(name, { kind = "info", title = "", text = null, act = null, dismiss = null, standing = false } = {}) {
+  const list = byId(standing ? "notices-standing" : "notices");
   const old = [...list.children].find((row) => row.dataset.notice === name);
-  if (text === null || dismissed().has(`${name}:${text}`)) return old?.remove();
+  const isClosed = standing ? closed().has(name) : dismissed().has(`${name}:${text}`);
+  if (text === null || isClosed) return old?.remove();
   const row = old ?? list.appendChild(fromTemplate("notice-template"));
   row.dataset.notice = name;
   row.dataset.kind = kind;
   setText(row.querySelector(".notice-title"), title);
   setText(row.querySelector(".notice-text"), text);
+  if (standing) row.title = text; // where there is room for its first words only
   const remedy = row.querySelector(".notice-act");
   setHidden(remedy, act === null);
   setText(remedy, act?.label ?? "");
   remedy.onclick = act?.press ?? null;
   row.querySelector(".notice-close").onclick = () => {
-    if (!dismiss) sessionStore.set(DISMISSED_KEY, JSON.stringify([...dismissed(), `${name}:${text}`]));
+    if (standing) localStore.set(CLOSED_KEY, JSON.stringify([...closed(), name]));
+    else if (!dismiss) sessionStore.set(DISMISSED_KEY, JSON.stringify([...dismissed(), `${name}:${text}`]));
     row.remove();
     dismiss?.();
   };

@@ -145,6 +145,8 @@ export interface ProjectMeta {
   speakers: CastSpeaker[];
   /** Takes that the user accepted in spite of their issues. */
   accepted_takes: string[];
+  /** Takes with a star. */
+  starred_takes: string[];
   pronunciations: Pronunciation[];
   can_undo: boolean;
   can_redo: boolean;
@@ -205,6 +207,7 @@ export type Op =
   | { op: "delete_take"; take_id: string }
   | { op: "lock_take"; take_id: string; locked: boolean }
   | { op: "accept_take"; take_id: string; accepted: boolean }
+  | { op: "star_take"; take_id: string; starred: boolean }
   | { op: "cast"; speaker: string; voice: string | null }
   | { op: "rename_speaker"; from: string; to: string }
   | { op: "settings"; fields: ProjectSettings }
@@ -464,6 +467,8 @@ export interface PageEvents {
   "selection.changed": void;
   /** The caret goes into a line's text, at its end where `at` is left out. */
   "text.edit": { lineId: string; at?: number };
+  /** Rows are compact now, or aren't any more. */
+  "density.changed": void;
   /** What is to be known about these lines is something else now. */
   "checks.changed": { ids: Set<string> };
   /** Playing, waiting or the line at the play-head changed. */
@@ -473,8 +478,8 @@ export interface PageEvents {
   "player.muted": void;
   /** A place in samples. */
   "timeline.seek": number;
-  "transport.read": void;
-  "transport.cancel": void;
+  "transport.generate": void;
+  "transport.stop": void;
   "transport.toggle": void;
   /** Parts of the studio's state that are different now; after a connection, all of them. */
   "engine.changed": Partial<StudioState>;
@@ -666,6 +671,7 @@ export interface Parts {
   projects: import("../panels/project_menu.js").ProjectMenu;
   player: import("../playback/player.js").Player;
   timeline: import("../playback/timeline.js").Timeline;
+  peaks: import("../playback/peak_cache.js").PeakCache;
   transport: import("../playback/transport.js").Transport;
   playback: import("../playback/playback_controller.js").PlaybackController;
   spokenWords: import("../playback/spoken_words.js").SpokenWords;

@@ -10,11 +10,11 @@ export const RATE_HZ = 24_000;
 /** @type {DialogDocument} */
 export const EMPTY_DOCUMENT = {
   rev: 0, name: "", lines: new Map(), order: [], cast: {}, settings: {}, speakers: [],
-  accepted_takes: [], pronunciations: [], can_undo: false, can_redo: false,
+  accepted_takes: [], starred_takes: [], pronunciations: [], can_undo: false, can_redo: false,
 };
 
 const META = [
-  "name", "order", "cast", "settings", "speakers", "accepted_takes", "pronunciations", "can_undo",
+  "name", "order", "cast", "settings", "speakers", "accepted_takes", "starred_takes", "pronunciations", "can_undo",
   "can_redo",
 ];
 const SOUNDING = ["speaker", "text", "language", "params", "path"];
@@ -118,6 +118,10 @@ const OPS = {
   accept_take(state, { take_id: takeId, accepted }) {
     const others = state.accepted_takes.filter((one) => one !== takeId);
     state.accepted_takes = accepted ? [...others, takeId] : others;
+  },
+  star_take(state, { take_id: takeId, starred }) {
+    const others = state.starred_takes.filter((one) => one !== takeId);
+    state.starred_takes = starred ? [...others, takeId] : others;
   },
   settings(state, { fields }) {
     state.settings = { ...state.settings, ...fields };

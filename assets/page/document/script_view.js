@@ -273,7 +273,6 @@ export class ScriptView {
     const speakers = this.#project.view.speakers.length;
     const summary = `${formatCount(speech, "line")}, ${formatCount(speakers, "speaker")}`;
     setText(byId("script-count"), speech ? summary : "");
-    setText(byId("lines-count"), speech ? summary : "");
   }
 
   #showTrouble() {

@@ -133,6 +133,24 @@ export class Commands {
     announce(accepted ? t`Take approved. Press Ctrl+Z to undo.` : t`The take is flagged again.`);
   }
 
+  /** Mark a take with a star, or take it off. */
+  star(takeId, starred) {
+    this.#project.edit([{ op: "star_take", take_id: takeId, starred }]);
+  }
+
+  /**
+   * Use a take, and free others; one undo brings all back.
+   * @param {string} lineId @param {string | null} takeId to use, null to leave that as it is @param {string[]} others
+   */
+  keepBest(lineId, takeId, others) {
+    /** @type {import("../core/types").Op[]} */
+    const chosen = takeId ? [{ op: "choose", line_id: lineId, take_id: takeId }] : [];
+    /** @type {import("../core/types").Op[]} */
+    const freed = others.map((one) => ({ op: "delete_take", take_id: one }));
+    this.#project.edit([...chosen, ...freed]);
+    showDone(t`${formatCount(others.length, "take")} freed.`, { label: t`Undo`, press: () => this.travel("undo") });
+  }
+
   /** Everything is saved automatically; send unsent edits at once. */
   async save() {
     await this.#project.flush();

@@ -26,6 +26,8 @@ export class LineRow {
   #hints = [];
   #hinted = "";
   #mark = null;
+  #badges = null;
+  #badged = "";
 
   /** @param {Line} line */
   constructor(line) {
@@ -46,6 +48,7 @@ export class LineRow {
     this.seconds = find("seconds");
     this.what = find("what");
     this.fold = find("fold");
+    this.wave = find("wave");
     if (line.kind === "audio") this.#beRecording();
   }
 
@@ -61,6 +64,17 @@ export class LineRow {
     if (this.kind === "silence") return;
     this.#hints = messages;
     this.#showWhy(this.line);
+  }
+
+  /** @param {{kind: string, text: string, title: string}[]} badges how it is said */
+  badge(badges) {
+    const badged = JSON.stringify(badges);
+    if (this.#badged === badged || (!this.#badges && !badges.length)) return;
+    this.#badged = badged;
+    if (!this.#badges) this.speaker.after((this.#badges = fromTemplate("badges-template")));
+    this.#badges.replaceChildren(...badges.map(badgeOf));
+    this.#badges.setAttribute("aria-label", badges.map(({ title }) => title).join(", "));
+    setHidden(this.#badges, badges.length === 0);
   }
 
   /** The error, warnings and issues of a line; nothing is shown twice. */
@@ -162,6 +176,16 @@ export class LineRow {
   }
 }
 
+function badgeOf({ kind, text, title }) {
+  const badge = document.createElement("span");
+  badge.className = "line-badge";
+  badge.dataset.badge = kind;
+  badge.title = title;
+  badge.dir = "auto";
+  badge.textContent = text;
+  return badge;
+}
+
 /** A recording's original name, without the suffix that distinguishes files of the same name. */
 export function recordingTitle({ path, take }) {
   return take ? path.replace(/-[0-9a-f]{8}(\.[^.]+)$/, "$1") : path;
@@ -188,6 +212,8 @@ export class LineList {
   #project;
   #warningsOf;
   #folded = new FoldedSections();
+  /** Of a filter; null for all. @type {Set<string> | null} */
+  #only = null;
 
   /** @param {import("../document/project.js").Project} project @param {(lineId: string) => string[]} warningsOf a line */
   constructor(project, warningsOf) {
@@ -217,7 +243,7 @@ export class LineList {
     this.#playing?.root.removeAttribute("aria-current");
     [this.#playing, this.#followed] = [row, reveal];
     row?.root.setAttribute("aria-current", "true");
-    if (row && reveal) this.reveal(lineId);
+    if (row && reveal && !this.#isFiltered(lineId)) this.reveal(lineId);
   }
 
   /** Turn the button of one line into pause, and that of the previous one back into play. */
@@ -235,7 +261,7 @@ export class LineList {
    */
   reveal(lineId, { calm = false, looks = LOOKS } = {}) {
     const row = this.#rows.get(lineId);
-    if (row?.root.hidden) this.fold(this.#hiddenBy(lineId), false);
+    if (row?.root.hidden) this.#uncover(lineId);
     if (looks === LOOKS) this.#aim = lineId;
     if (!row || this.#aim !== lineId || (looks === LOOKS && this.#isSeen(row))) return;
     const view = this.#list.getBoundingClientRect();
@@ -260,16 +286,37 @@ export class LineList {
     this.#showFolds();
   }
 
-  #hiddenBy(lineId) {
+  /** Show these rows only. @param {Set<string> | null} lineIds null: all */
+  only(lineIds) {
+    if (lineIds === this.#only) return;
+    this.#only = lineIds;
+    this.#showFolds();
+  }
+
+  /** The lines that a filter shows, in order. @returns {string[]} */
+  get listed() {
+    const { order } = this.#project.view;
+    return this.#only ? order.filter((lineId) => this.#only.has(lineId)) : order;
+  }
+
+  #isFiltered(lineId) {
+    return this.#only !== null && !this.#only.has(lineId);
+  }
+
+  /** Somebody goes to a line that is hidden. */
+  #uncover(lineId) {
     const { order, lines } = this.#project.view;
-    return this.#folded.hidden(order, lines).get(lineId);
+    this.#only?.add(lineId);
+    const heading = this.#folded.hidden(order, lines).get(lineId);
+    if (heading) this.fold(heading, false);
+    else this.#showFolds();
   }
 
   #showFolds() {
     const { order, lines } = this.#project.view;
     const hidden = this.#folded.hidden(order, lines);
     for (const [lineId, row] of this.#rows) {
-      setHidden(row.root, hidden.has(lineId));
+      setHidden(row.root, hidden.has(lineId) || this.#isFiltered(lineId));
       row.showFold(this.#folded.has(lineId));
     }
   }
@@ -297,7 +344,7 @@ export class LineList {
     const touched = recoloured ? this.#rows.keys() : ids;
     for (const lineId of touched) this.#write(lineId);
     this.#folded.open(this.#project.id);
-    if (order || this.#folded.any) this.#showFolds();
+    if (order || this.#folded.any || this.#only) this.#showFolds();
   }
 
   #learnColours() {

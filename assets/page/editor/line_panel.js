@@ -2,6 +2,7 @@
 import { bus, Bus } from "../core/bus.js";
 import { byId, fromTemplate, isDirty, languageOptions, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
+import { localStore } from "../core/local_store.js";
 import { t } from "../core/texts.js";
 import { newId, RATE_HZ } from "../document/document.js";
 import { recordingTitle } from "./line_list.js";
@@ -91,6 +92,8 @@ export class ParamControls {
   }
 }
 
+const MORE_KEY = "tableread.more";
+
 const field = (name) => byId(`field-${name}`);
 
 /** The panel itself: fields and buttons for the selected lines. */
@@ -99,6 +102,8 @@ export class LinePanel {
   #params = new ParamControls();
   #languages = null;
   #library = [];
+  /** @type {boolean | null} */
+  #hasTakes = null;
 
   /** @param {Pick<Parts, "project" | "selection" | "commands" | "playback" | "takes" | "show">} parts */
   constructor(parts) {
@@ -126,13 +131,16 @@ export class LinePanel {
 
   /** Focus the field for a name that isn't in the dialog yet. */
   askSpeaker() {
-    this.#parts.show("line");
+    this.openMore();
     field("speaker").focus();
     field("speaker").select();
   }
 
   #listen() {
     const { commands, playback, selection } = this.#parts;
+    byId("line-more").querySelector("summary").addEventListener("click", () => {
+      if (this.#hasTakes) localStore.set(MORE_KEY, byId("line-more").open ? "closed" : "open");
+    });
     const fields = {
       speaker: (text) => text.trim() && { speaker: text.trim() },
       language: (code) => ({ language: code || null }),
@@ -181,12 +189,36 @@ export class LinePanel {
     setHidden(byId("line-empty"), marked.length > 0);
     setHidden(byId("line-acts"), marked.length === 0);
     setHidden(byId("line-fields"), speech.length === 0);
+    this.#showMore(speech);
     setHidden(byId("act-again"), marked.length > 0 && speech.length === 0);
     this.#showRecording(marked.length === 1 && marked[0].kind === "audio" ? marked[0] : null);
-    setText(byId("line-title"), marked.length > 1 ? formatCount(marked.length, "line") : title(marked[0]));
+    setText(byId("line-title"), marked.length > 1 ? formatCount(marked.length, "line") : this.#title(marked[0]));
     this.#showSpoken(marked.length === 1 && speech.length ? marked[0] : null);
     if (speech.length) this.#fill(speech);
     takes.show(speech.length === 1 ? speech[0] : null);
+  }
+
+  /** @param {Line | undefined} line the only one that is marked */
+  #title(line) {
+    if (!line) return "Scene";
+    const kind = { silence: t`Pause`, audio: t`Recording` }[line.kind];
+    const spoken = this.#parts.project.lines.filter((one) => one.kind !== "silence");
+    return kind ?? t`Line ${spoken.indexOf(line) + 1}`;
+  }
+
+  /** Show all of a line's settings. */
+  openMore() {
+    this.#parts.show("line");
+    byId("line-more").open = true;
+  }
+
+  /** The settings are folded below a line's takes, as somebody left them; where there are no takes they are open. */
+  #showMore(speech) {
+    const hasTakes = speech.length === 1 && speech[0].n_takes > 0;
+    setHidden(byId("line-more"), speech.length === 0);
+    if (hasTakes === this.#hasTakes) return;
+    this.#hasTakes = hasTakes;
+    byId("line-more").open = !hasTakes || localStore.get(MORE_KEY) === "open";
   }
 
   /** Show the spoken text of a line. */
@@ -311,11 +343,6 @@ export class LinePanel {
     }
     return undefined;
   }
-}
-
-function title(line) {
-  if (!line) return t`Line`;
-  return { silence: t`Pause`, audio: t`Recording` }[line.kind] ?? t`Line`;
 }
 
 /** The common value of lines; undefined if they differ. */

@@ -69,7 +69,7 @@ export class MouseGestures {
   #parts;
   #pointer = "";
 
-  /** @param {Pick<Parts, "lines" | "selection" | "commands" | "playback" | "speakerMenu" | "recordings" | "badges" | "draggedRows" | "show">} parts */
+  /** @param {Pick<Parts, "lines" | "selection" | "commands" | "playback" | "speakerMenu" | "recordings" | "badges" | "linePanel" | "draggedRows" | "show">} parts */
   constructor(parts) {
     this.#parts = parts;
     // Safari before 18.4 reports no pointer type for a click, or a mouse.
@@ -82,7 +82,7 @@ export class MouseGestures {
   }
 
   #press(event) {
-    const { lines, selection, commands, playback, speakerMenu, recordings, badges, show } = this.#parts;
+    const { lines, selection, commands, playback, speakerMenu, recordings, badges, linePanel, show } = this.#parts;
     const lineId = lines.lineOf(event.target);
     if (!lineId) return undefined;
     const on = (name) => event.target.closest(`.line-${name}`);
@@ -97,6 +97,7 @@ export class MouseGestures {
     if (!selection.ids.includes(lineId) || !on("grip")) selection.go(lineId);
     if (on("speaker")) return speakerMenu.open(on("speaker"), lineId);
     if (on("takes")) return show("line");
+    if (on("badges")) return linePanel.openMore();
     if (on("hint")) return badges.open();
     if (!on("text") && !on("seconds")) selection.focus();
     if (!on("text") && !on("seconds") && !on("grip")) playback.placeAt(lineId);

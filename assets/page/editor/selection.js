@@ -31,10 +31,10 @@ export class Selection {
     this.#show(before, lineId);
   }
 
-  /** Select all lines. */
+  /** Select all lines that a filter shows. */
   all() {
     const before = this.#marked;
-    this.#marked = new Set(this.#project.view.order);
+    this.#marked = new Set(this.#lines.listed);
     this.#show(before, this.current);
   }
 
@@ -67,7 +67,7 @@ export class Selection {
 
   /** @param {number} by lines from the current one @returns {string | null} */
   neighbour(by) {
-    const { order } = this.#project.view;
+    const order = this.#lines.listed;
     const at = order.indexOf(this.current);
     if (at < 0) return order.at(by > 0 ? 0 : -1) ?? null;
     return order[Math.min(Math.max(0, at + by), order.length - 1)] ?? null;

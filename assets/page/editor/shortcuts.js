@@ -7,8 +7,8 @@ import { openSoundForm } from "../panels/file_drop.js";
 const TYPING = 'input, textarea, select, [contenteditable], audio, dialog, [role="menu"]';
 const CONTROL = `${TYPING}, button, a, summary, [role="slider"]`;
 
-/** @param {Pick<Parts, "playback" | "spokenWords" | "commands" | "selection" | "typing" | "find" | "pronunciations" | "gotoBar" | "cast" | "patches">} parts */
-export function listenForShortcuts({ playback, spokenWords, commands, selection, typing, find, pronunciations, gotoBar, cast, patches }) {
+/** @param {Pick<Parts, "playback" | "spokenWords" | "commands" | "selection" | "typing" | "find" | "pronunciations" | "gotoBar" | "cast" | "patches" | "takes">} parts */
+export function listenForShortcuts({ playback, spokenWords, commands, selection, typing, find, pronunciations, gotoBar, cast, patches, takes }) {
   const keys = byId("keys");
   const at = () => selection.current;
   const go = (by, how) => {
@@ -41,8 +41,10 @@ export function listenForShortcuts({ playback, spokenWords, commands, selection,
     h: () => commands.addHeading(),
     "Alt+ArrowUp": () => commands.shift(-1), "Alt+ArrowDown": () => commands.shift(1),
     g: () => gotoBar.open(), n: () => gotoBar.step(1), "Shift+n": () => gotoBar.step(-1), s: () => gotoBar.markSame(),
+    a: () => takes.compare(), u: () => takes.useHeard(), k: () => takes.keepBest(),
     Escape: () => selection.go(null),
   };
+  for (let digit = 0; digit <= 9; digit += 1) single[String(digit)] = () => typing.typeSeconds(digit);
   const calm = { "Ctrl+e": () => openSoundForm(), "?": () => keys.showModal(), "Shift+?": () => keys.showModal() };
   // Chromium and Firefox leave Ctrl and a digit to the page; Safari and some systems only Alt.
   for (let place = 1; place <= 9; place += 1) {

@@ -1,36 +1,45 @@
-/** The takes of one line, to compare: play, choose, lock, delete. */
+/** The takes of one line, to compare: hear, star, use, keep, delete. */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
-import { byId, focusedElement, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
-import { formatLength } from "../core/format.js";
-import { showError } from "../core/notices.js";
+import { byId, focusedElement, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
+import { fold, formatLength } from "../core/format.js";
+import { announce, showError } from "../core/notices.js";
 import { t } from "../core/texts.js";
 import { RATE_HZ, takeIssues } from "../document/document.js";
 import { followVolume } from "../playback/audio_clock.js";
+import { paintWave } from "../playback/waveform.js";
 
-/** @import { Line, Parts } from "../core/types" */
+/** @import { Line, Parts, Take } from "../core/types" */
 
 export class TakesPanel {
   #list = byId("takes");
   #audio = followVolume(new Audio());
   #parts;
   #line = null;
+  /** @type {Take[]} */
   #takes = [];
   #known = "";
   // Counts what is to be shown: of lists that overtake each other, the last asked for counts.
   #asked = 0;
-  #button = null;
+  /** The take that was heard last, and the one that the used take is compared with; ids. */
+  #heard = null;
+  #rival = null;
 
-  /** @param {Pick<Parts, "project" | "commands" | "player">} parts */
+  /** @param {Pick<Parts, "project" | "commands" | "player" | "peaks">} parts */
   constructor(parts) {
     this.#parts = parts;
     this.#audio.addEventListener("ended", () => this.#hush());
-    bus.on("project.changed", () => this.#showAccepted());
+    bus.on("project.changed", () => this.#showMarks());
+    bus.on("player.changed", () => parts.player.playing && this.#hush());
+    parts.peaks.events.on("loaded", () => this.#drawWaves());
+    byId("takes-compare").addEventListener("click", () => this.compare());
+    byId("takes-keep").addEventListener("click", () => this.keepBest());
   }
 
   /** @param {Line | null} line whose takes are shown */
   show(line) {
     const isSame = line?.line_id === this.#line?.line_id;
+    if (!isSame) this.#heard = this.#rival = null;
     this.#line = line;
     const known = line ? `${line.line_id} ${line.take?.take_id} ${line.chosen} ${line.n_takes} ${line.state}` : "";
     if (known === this.#known) return;
@@ -55,9 +64,12 @@ export class TakesPanel {
     this.#hush();
     this.#takes = takes;
     const held = this.#held();
-    setHidden(byId("takes-part"), takes.length === 0);
+    setHidden(byId("takes-part"), !this.#line);
+    setHidden(byId("takes-none"), takes.length > 0);
+    byId("takes-compare").disabled = byId("takes-keep").disabled = takes.length < 2;
     this.#list.replaceChildren(...takes.map((take, at) => this.#row(take, takes.length - at)));
-    this.#showAccepted();
+    this.#showMarks();
+    this.#drawWaves();
     if (held) this.#hold(held);
   }
 
@@ -80,11 +92,85 @@ export class TakesPanel {
     return this.#parts.project.view.accepted_takes;
   }
 
-  /** The takes that were accepted in spite of their quality issues. */
-  #showAccepted() {
+  get #starred() {
+    return this.#parts.project.view.starred_takes;
+  }
+
+  /** Which takes have a star, were accepted in spite of their quality issues, and are A and B. */
+  #showMarks() {
+    const [used, rival] = this.#takes.length > 1 ? this.#pair : [];
     for (const row of this.#list.children) {
-      const accepted = this.#accepted.includes(row.dataset.take);
-      row.querySelector(".take-fine").setAttribute("aria-pressed", String(accepted));
+      const { take } = row.dataset;
+      const press = (name, on) => row.querySelector(`.take-${name}`).setAttribute("aria-pressed", String(on));
+      press("fine", this.#accepted.includes(take));
+      press("star", this.#starred.includes(take));
+      setText(row.querySelector(".take-tag"), take === used ? "A" : take === rival ? "B" : "");
+    }
+  }
+
+  /** A, the take in use, and B, which was heard beside it last or else is the newest; ids. @returns {(string | undefined)[]} */
+  get #pair() {
+    const used = this.#line?.take?.take_id;
+    const others = this.#takes.filter(({ take_id: takeId, gone }) => takeId !== used && !gone);
+    const rival = others.find(({ take_id: takeId }) => takeId === this.#rival) ?? others[0];
+    return [used, rival?.take_id];
+  }
+
+  /** Hear A or B, whichever wasn't heard last; from the same place, if one is playing. */
+  compare() {
+    if (!this.#line) return announce(t`Choose a line to compare its takes.`);
+    const [used, rival] = this.#pair;
+    if (!rival) return announce(t`There is one take only. R makes another.`);
+    const next = (this.#heard ?? used) === used ? rival : used;
+    const at = this.#audio.paused ? 0 : this.#audio.currentTime;
+    this.#hear(next, at);
+    return announce(`${next === used ? "A" : "B"}: ${this.#nameOf(next)}.`);
+  }
+
+  /** Use the take that was heard last. */
+  useHeard() {
+    const heard = this.#takes.find(({ take_id: takeId }) => takeId === this.#heard);
+    if (!this.#line || !heard) return announce(t`Nothing was heard to be used. A compares takes.`);
+    if (heard.take_id !== this.#line.take?.take_id) this.#choose(heard.take_id);
+    return announce(t`${this.#nameOf(heard.take_id)} is in use.`);
+  }
+
+  /** The take that was in use stays at hand, as B. */
+  #choose(takeId) {
+    this.#rival = this.#line.take?.take_id ?? null;
+    this.#parts.commands.choose(this.#line.line_id, takeId);
+  }
+
+  /** Free all takes but those with a star, or the one in use where none has; locked ones stay. */
+  keepBest() {
+    if (!this.#line || this.#takes.length < 2) return announce(t`There is nothing to free: there is one take only.`);
+    const used = this.#line.take?.take_id;
+    const starred = this.#takes.filter(({ take_id: takeId }) => this.#starred.includes(takeId));
+    const ids = starred.map(({ take_id: takeId }) => takeId);
+    const best = ids.length === 0 || ids.includes(used) ? used : ids[0];
+    const others = this.#takes.filter(({ take_id: takeId, locked }) => takeId !== best && !locked && !ids.includes(takeId));
+    if (!others.length) return announce(t`There is nothing to free: the other takes are locked or have a star.`);
+    const freed = others.map(({ take_id: takeId }) => takeId);
+    this.#parts.commands.keepBest(this.#line.line_id, best === this.#line.chosen ? null : best, freed);
+    this.#known = "";
+    return undefined;
+  }
+
+  #nameOf(takeId) {
+    const at = this.#takes.findIndex((take) => take.take_id === takeId);
+    return t`Take ${this.#takes.length - at}`;
+  }
+
+  #drawWaves() {
+    const { project, peaks } = this.#parts;
+    const colour = project.view.speakers.find(({ name }) => fold(name) === fold(this.#line?.speaker ?? ""))?.colour;
+    for (const row of this.#list.children) {
+      const take = this.#takes.find(({ take_id: takeId }) => takeId === row.dataset.take);
+      const canvas = row.querySelector(".take-wave");
+      const known = take && !take.gone ? peaks.of(take) : null;
+      if (!known || canvas.dataset.drawn || !canvas.clientWidth) continue;
+      canvas.dataset.drawn = "true";
+      paintWave(canvas, known, safeColour(colour), { width: canvas.clientWidth, height: canvas.clientHeight });
     }
   }
 
@@ -101,7 +187,8 @@ export class TakesPanel {
     setText(find("name"), t`Take ${number}`);
     const seed = take.seed === null || take.seed === undefined ? "" : t`, seed ${take.seed}`;
     const score = take.score ? t`, score ${take.score}` : "";
-    setText(find("about"), `${formatLength((take.samples ?? 0) / RATE_HZ)}, ${take.backend}${seed}${score}`);
+    setText(find("length"), formatLength((take.samples ?? 0) / RATE_HZ));
+    setText(find("about"), `${take.backend}${seed}${score}`);
     const ofScore = take.score ? t`Score from words, voice, ends, silence and loudness. 0 is flawless; the lowest score is used.` : "";
     find("about").title = `${ofScore} ${take.distance ?? ""}`.trim();
     const changed = take.text !== undefined && take.text !== this.#line.text;
@@ -110,10 +197,13 @@ export class TakesPanel {
     const understood = take.recognised ? t`Heard: ${take.recognised}` : "";
     const words = [cut + (changed ? t`Says: ${take.text}` : ""), this.#patchOf(take), ...doubts, understood];
     setText(find("text"), words.filter(Boolean).join(" ").trim());
+    setData(row, "doubtful", String(doubts.length > 0));
     setHidden(find("fine"), doubts.length === 0);
     this.#bind(find("fine"), t`Approve take ${number}`, () => this.#accept(take.take_id));
-    this.#bind(find("play"), t`Play take ${number}`, ({ currentTarget }) => this.#play(take, currentTarget));
-    this.#bind(find("choose"), t`Use take ${number}`, () => this.#parts.commands.choose(this.#line.line_id, take.take_id));
+    this.#bind(find("play"), t`Play take ${number}`, () => this.#play(take));
+    this.#bind(find("star"), t`Star for take ${number}`, () =>
+      this.#parts.commands.star(take.take_id, !this.#starred.includes(take.take_id)));
+    this.#bind(find("choose"), t`Use take ${number}`, () => this.#choose(take.take_id));
     find("choose").setAttribute("aria-pressed", String(chosen));
     setText(find("choose"), chosen ? t`In use` : t`Use`);
     this.#bind(find("lock"), t`Protect take ${number}`, () => this.#lock(take));
@@ -158,21 +248,34 @@ export class TakesPanel {
     button.addEventListener("click", press);
   }
 
-  #play(take, button) {
-    const again = this.#button === button;
+  #play({ take_id: takeId }) {
+    if (!this.#audio.paused && this.#heard === takeId) return this.#hush();
+    if (takeId !== this.#line.take?.take_id) this.#rival = takeId;
+    return this.#hear(takeId, 0);
+  }
+
+  /** @param {string} takeId @param {number} at seconds */
+  #hear(takeId, at) {
     this.#hush();
-    if (again) return;
     this.#parts.player.stop();
-    this.#button = button;
-    button.setAttribute("aria-pressed", "true");
-    this.#audio.src = api.takeUrl(this.#parts.project.id, this.#line.line_id, take.take_id);
+    this.#heard = takeId;
+    this.#audio.src = api.takeUrl(this.#parts.project.id, this.#line.line_id, takeId);
+    this.#audio.currentTime = at;
+    this.#showHeard(takeId);
+    this.#showMarks();
     this.#audio.play().catch(() => this.#hush());
   }
 
   #hush() {
     this.#audio.pause();
-    this.#button?.setAttribute("aria-pressed", "false");
-    this.#button = null;
+    this.#showHeard(null);
+  }
+
+  /** @param {string | null} takeId of the take that plays */
+  #showHeard(takeId) {
+    for (const row of this.#list.children) {
+      row.querySelector(".take-play").setAttribute("aria-pressed", String(row.dataset.take === takeId));
+    }
   }
 
   async #lock({ take_id: takeId, locked }) {

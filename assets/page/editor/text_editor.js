@@ -46,6 +46,23 @@ export class TextEditor {
     if (node) getSelection().collapse(node, Math.min(at, node.length));
   }
 
+  /** A digit on a pause begins its new length, which holds from this key on. @param {number} digit */
+  typeSeconds(digit) {
+    const { seconds } = this.#lines.row(this.#selection.current) ?? {};
+    if (!seconds) return;
+    seconds.focus();
+    seconds.value = String(digit);
+    this.#typeSeconds(seconds);
+  }
+
+  /** @param {import("../core/types").PageElement} field in which somebody types */
+  #typeSeconds(field) {
+    const lineId = this.#lines.lineOf(/** @type {any} */ (field));
+    const seconds = secondsIn(field);
+    if (seconds === null || seconds === this.#project.line(lineId)?.duration_s) return;
+    this.#commands.set({ duration_s: seconds }, { lineIds: [lineId], group: `pause:${lineId}` });
+  }
+
   #entered({ target }) {
     const lineId = this.#lines.lineOf(target);
     if (!lineId || target.classList.contains("line")) return;
@@ -71,13 +88,14 @@ export class TextEditor {
   }
 
   #input({ target }) {
-    if (!isText(target)) return;
+    if (isSeconds(target)) return this.#typeSeconds(target);
+    if (!isText(target)) return undefined;
     const lineId = this.#lines.lineOf(target);
     const text = target.textContent;
     // Browsers leave a line break after the last deleted character, so that the row isn't empty.
     if (!text) target.replaceChildren();
-    if (text === this.#project.line(lineId)?.text) return;
-    this.#project.edit([{ op: "set", line_ids: [lineId], fields: { text } }], {
+    if (text === this.#project.line(lineId)?.text) return undefined;
+    return this.#project.edit([{ op: "set", line_ids: [lineId], fields: { text } }], {
       group: `text:${lineId}`,
     });
   }
@@ -136,10 +154,11 @@ export class TextEditor {
     }
     if (!isSeconds(target)) return;
     const lineId = this.#lines.lineOf(target);
-    const seconds = Number(target.value);
-    const usable = target.value !== "" && seconds >= 0 && seconds <= 300;
-    if (!usable) return void (target.value = String(this.#project.line(lineId).duration_s));
-    this.#commands.set({ duration_s: seconds }, { lineIds: [lineId] });
+    const known = this.#project.line(lineId)?.duration_s;
+    if (known === undefined) return; // it was deleted with the field focused
+    const seconds = secondsIn(target);
+    if (seconds === null) return void (target.value = String(known));
+    if (seconds !== known) this.#commands.set({ duration_s: seconds }, { lineIds: [lineId] });
   }
 }
 
@@ -149,6 +168,14 @@ function isText(target) {
 
 function isSeconds(target) {
   return target instanceof Element && target.classList.contains("line-seconds");
+}
+
+const MOST_SECONDS = 300;
+
+/** @returns {number | null} the seconds of a pause that a field holds, null where it holds none */
+function secondsIn({ value }) {
+  const seconds = Number(value);
+  return value !== "" && seconds >= 0 && seconds <= MOST_SECONDS ? seconds : null;
 }
 
 /** @param {Element} element @returns {[number, number]} start and end of the selected text in it */

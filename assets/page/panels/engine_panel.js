@@ -8,7 +8,7 @@ import { formatBytes, formatClock, formatCount } from "../core/format.js";
 import { showError, showNotice } from "../core/notices.js";
 import { t } from "../core/texts.js";
 import { EngineCards } from "./engine_cards.js";
-import { chipWords, countDown, firstVoice, isNews, licenceWords, memoryChange, readyVoices, slotWords } from "./engine_state.js";
+import { chipWords, countDown, firstVoice, isNews, licenceWords, memoryChange, readyVoices, slotWords, stateWords } from "./engine_state.js";
 
 /** @import { EngineCard, EngineDownload, StudioState } from "../core/types" */
 
@@ -186,11 +186,11 @@ export class EnginePanel {
     const known = [this.#wanted, ...offered].filter((name) => name !== null);
     const asked = backends.find(({ name }) => known.includes(name) && downloads[name]?.chooses);
     const about = { kind: "info", title: t`This is a quick robot voice for drafts.`, text: reason || null };
-    if (!reason) return showNotice("draft", about);
+    if (!reason) return showVoiceNotice(about);
     const here = asked ? null : firstVoice(readyVoices(backends), backends, this.#languages);
-    if (here) return showNotice("draft", { ...about, ...this.#offerToUse(here) });
+    if (here) return showVoiceNotice({ ...about, ...this.#offerToUse(here) });
     const voice = asked ?? firstVoice(offered, backends, this.#languages);
-    showNotice("draft", voice ? this.#offerOf(voice, downloads[voice.name]) : about);
+    showVoiceNotice(voice ? this.#offerOf(voice, downloads[voice.name]) : about);
   }
 
   /** What the notice says of a natural voice that is here, as somebody downloaded it meanwhile. @param {EngineCard} card */
@@ -244,12 +244,10 @@ export class EnginePanel {
 
   #countDown() {
     if (document.hidden || this.#isLost || !this.#state || this.#state.model.unload_in_s === null) return;
-    this.#chip(this.#state);
     this.#facts(this.#state.engine);
   }
 
-  #chip({ backend }) {
-    const model = this.#model;
+  #chip({ backend, model }) {
     setText(byId("model-title"), backend.title);
     setData(byId("model-chip"), "state", model.state);
     setText(byId("model-state"), chipWords(model));
@@ -293,7 +291,7 @@ export class EnginePanel {
     const model = this.#model;
     const used = model.memory_bytes ? formatBytes(model.memory_bytes) : "—";
     table(byId("model-facts"), [
-      [t`State`, chipWords(model)],
+      [t`State`, stateWords(model)],
       [t`Memory`, used],
       [t`Last load or unload`, memoryChange(model)],
       [t`Generating`, t`${engine.in_flight} of at most ${engine.usable_slots ?? engine.slots ?? engine.max_concurrency}`],
@@ -336,6 +334,11 @@ export class EnginePanel {
       this.#show();
     }
   }
+}
+
+/** @param {Parameters<typeof showNotice>[1]} about of the voice that speaks for want of another */
+function showVoiceNotice(about) {
+  return showNotice("draft", { ...about, standing: true });
 }
 
 function showProgress(bar, fraction) {

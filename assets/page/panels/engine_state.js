@@ -39,10 +39,13 @@ export function chipWords(model) {
   if (model.state === "loading" && model.fraction !== null) {
     return t`loading, ${Math.floor(100 * model.fraction)} %`;
   }
-  if (model.state === "loaded" && model.unload_in_s !== null) {
-    return t`unloads in ${formatClock(model.unload_in_s)}`;
-  }
   return WORDS[model.state];
+}
+
+/** The same for the engine's panel, with the countdown to the unloading. @param {ModelStatus} model */
+export function stateWords(model) {
+  const { state, active, unload_in_s: left } = model;
+  return state === "loaded" && !active && left !== null ? t`unloads in ${formatClock(left)}` : chipWords(model);
 }
 
 /** An engine with slots renders many lines in one pass, and the number above doesn't apply to it. */

@@ -6,10 +6,9 @@ import { askDialog, byId, setHidden, setText } from "../core/dom.js";
 import { formatCount, formatLeft } from "../core/format.js";
 import { announce, showError, showNotice } from "../core/notices.js";
 import { t } from "../core/texts.js";
-import { isMissing, isPending } from "../document/document.js";
+import { isMissing, isPending, lineIssues } from "../document/document.js";
 import { sectionOf } from "../editor/sections.js";
 import { isAudible } from "./playlist.js";
-import { PeakCache } from "./timeline.js";
 
 /** @import { Parts } from "../core/types" */
 
@@ -95,7 +94,7 @@ export class PlaybackController {
   #wasRendering = false;
   #countsDown = false;
 
-  /** @param {Pick<Parts, "project" | "player" | "lines" | "selection" | "timeline" | "transport" | "engineChoice" | "spokenWords">} parts */
+  /** @param {Pick<Parts, "project" | "player" | "lines" | "selection" | "timeline" | "transport" | "engineChoice" | "spokenWords" | "peaks">} parts */
   constructor(parts) {
     this.#parts = parts;
     this.autoScroll = new AutoScroll(parts.lines);
@@ -108,8 +107,8 @@ export class PlaybackController {
     bus.on("engine.wanted", () => parts.player.unlock());
     bus.on("engine.arrived", () => this.readWithNewEngine());
     bus.on("timeline.seek", (place) => this.#seek(place));
-    bus.on("transport.read", () => this.read());
-    bus.on("transport.cancel", () => this.cancel());
+    bus.on("transport.generate", () => this.make());
+    bus.on("transport.stop", () => this.stop());
     bus.on("transport.toggle", () => this.toggle());
   }
 
@@ -188,6 +187,13 @@ export class PlaybackController {
     await this.#try(() => this.#parts.project.cancel());
   }
 
+  /** Stop what is made and what is played; the play-head stays. */
+  async stop() {
+    const { player, project } = this.#parts;
+    player.stop();
+    if (project.rendering) await this.cancel();
+  }
+
   /** Move the play-head by lines. @param {number} by -1 or 1 */
   step(by) {
     const { player } = this.#parts;
@@ -247,10 +253,11 @@ export class PlaybackController {
 
   /** Show another project: its audio and its waveforms. */
   #load() {
-    const { project, player, timeline, spokenWords } = this.#parts;
+    const { project, player, timeline, spokenWords, peaks } = this.#parts;
     player.load(project.id);
     spokenWords.load(project.id);
-    timeline.use(new PeakCache(project.id));
+    peaks.open(project.id);
+    timeline.restart();
     this.show();
   }
 
@@ -258,7 +265,11 @@ export class PlaybackController {
   show() {
     const { project, player, timeline, lines } = this.#parts;
     player.refresh(project.lines);
-    timeline.show(player.playlist, (speaker) => lines.colour(speaker));
+    const { accepted_takes: accepted } = project.view;
+    timeline.show(player.playlist, {
+      colour: (speaker) => lines.colour(speaker),
+      isDoubtful: (line) => lineIssues(line, accepted).length > 0,
+    });
     this.#showJob();
     this.#showClock();
   }

@@ -1,12 +1,13 @@
 /**
- * The timeline: blocks in the speakers' colours, faint until the audio exists, with waveforms and a ruler.
+ * The timeline: a lane for each speaker, a ruler, the play-head, and where sections begin.
  */
-import * as api from "../core/api.js";
-import { bus, Bus } from "../core/bus.js";
-import { byId, safeColour } from "../core/dom.js";
+import { bus } from "../core/bus.js";
+import { byId } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
 import { RATE_HZ } from "../document/document.js";
 import { Playlist } from "./playlist.js";
+import { TimelineCard } from "./timeline_card.js";
+import { drawLanes, Lanes, showLaneNames } from "./timeline_lanes.js";
 
 export const RULER_PX = 16;
 
@@ -30,99 +31,9 @@ export function drawRuler(pen, { left_s: left, px_per_s: scale, width, top }) {
   }
 }
 
-const QUIET = 24; // quieter audio isn't scaled up further
-
-/**
- * @param {number[]} peaks lowest and highest value of each stretch, −128 to 127
- * @param {number} bars @returns {number[]} the height of each, 0 to 1
- */
-export function barHeights(peaks, bars) {
-  const levels = Array.from({ length: peaks.length / 2 }, (_, at) =>
-    Math.max(Math.abs(peaks[2 * at]), Math.abs(peaks[2 * at + 1])));
-  const most = Math.max(QUIET, ...levels);
-  const height = bars < levels.length ? loudest : between;
-  return Array.from({ length: bars }, (_, bar) => height(levels, bar / bars, (bar + 1) / bars) / most);
-}
-
-function loudest(levels, from, to) {
-  return Math.max(...levels.slice(Math.floor(from * levels.length), Math.ceil(to * levels.length)));
-}
-
-function between(levels, from, to) {
-  const last = levels.length - 1;
-  const at = Math.min(last, Math.max(0, ((from + to) / 2) * levels.length - 0.5));
-  const [before, after] = [Math.floor(at), Math.min(last, Math.floor(at) + 1)];
-  return levels[before] + (levels[after] - levels[before]) * (at - before);
-}
-
-const BINS = 48;
-const BUNDLE = 40;
-const SOON_MS = 60;
-const PEAKS_RETRY_MS = 5000;
-
-/** Waveforms of the visible takes, fetched in batches when the page is idle. */
-export class PeakCache {
-  /** @type {Bus<import("../core/types").PeakEvents>} */
-  events = new Bus();
-  #known = new Map();
-  #wanted = new Set();
-  #asking = false;
-
-  /** @param {string} projectId */
-  constructor(projectId) {
-    this.projectId = projectId;
-  }
-
-  /** Lowest and highest value of each stretch, −128 to 127; null until they are loaded. */
-  of(take) {
-    if (!take) return null;
-    const known = this.#known.get(take.take_id);
-    if (known === undefined) this.#want(take.take_id);
-    return known ?? null;
-  }
-
-  /** Whether it is loaded, or there is none. */
-  settled(take) {
-    return this.#known.has(take.take_id);
-  }
-
-  #want(takeId, wait_ms = SOON_MS) {
-    this.#wanted.add(takeId);
-    if (this.#asking) return;
-    this.#asking = true;
-    setTimeout(() => this.#ask(), wait_ms);
-  }
-
-  async #ask() {
-    const bundle = [...this.#wanted].slice(0, BUNDLE);
-    bundle.forEach((takeId) => this.#wanted.delete(takeId));
-    let wait_ms = SOON_MS;
-    try {
-      const { peaks } = await api.readPeaks(this.projectId, BINS, bundle);
-      bundle.forEach((takeId) => this.#known.set(takeId, peaks[takeId] ?? null));
-      this.events.emit("loaded");
-    } catch (error) {
-      // Blocks are drawn without waveforms until they are loaded.
-      if (error.status === 404) bundle.forEach((takeId) => this.#known.set(takeId, null));
-      else {
-        bundle.forEach((takeId) => this.#wanted.add(takeId));
-        wait_ms = PEAKS_RETRY_MS;
-      }
-    }
-    this.#asking = false;
-    if (this.#wanted.size) this.#want(this.#wanted.values().next().value, wait_ms);
-  }
-}
-
-const GAP_PX = 1;
-const FAINT = { none: 0.22, queued: 0.3, generating: 0.6, stale: 0.5, failed: 0.15 };
-const WAVE_PX = 14;
-const BAR_PX = 3; // with the gap after it
-const CORE = 0.4; // height of a line with audio whose waveform isn't shown
 const RULED_PX = 48;
 const STEP_S = 5;
 const MOST_ZOOM = 64;
-const LEAST_PX = 3;
 const MARK_PX = 110;
 const MARK_CHARS = 16;
 
@@ -134,7 +45,9 @@ export class Timeline {
   #playlist = new Playlist();
   /** @type {(speaker: string | null) => string | null} */
   #colour = () => null;
-  #peaks = null;
+  #isDoubtful = (/** @type {import("../core/types").Line} */ _line) => false;
+  #lanes = new Lanes();
+  #peaks;
   #place = 0;
   #zoom = 1;
   #left = 0;
@@ -142,7 +55,11 @@ export class Timeline {
   // Cached, as reading it from the document would cause a layout at every edit.
   #size = { width: 0, height: 0 };
 
-  constructor() {
+  /** @param {import("./peak_cache.js").PeakCache} peaks */
+  constructor(peaks) {
+    this.#peaks = peaks;
+    peaks.events.on("loaded", () => this.#later());
+    new TimelineCard(this.#root, (x) => this.lineAt(x));
     new ResizeObserver(([{ contentRect }]) => {
       this.#size = contentRect;
       this.#later();
@@ -155,25 +72,37 @@ export class Timeline {
     byId("zoom-out").addEventListener("click", () => this.#setZoom(this.#zoom / 2));
   }
 
-  /** Another project begins with all of it in sight. @param {PeakCache} peaks of the open project */
-  use(peaks) {
-    this.#peaks = peaks;
+  /** Another project begins with all of it in sight. */
+  restart() {
     this.#zoom = 1;
     this.#left = 0;
-    peaks.events.on("loaded", () => this.#later());
   }
 
-  /** @param {Playlist} playlist @param {(speaker: string) => string} colour */
-  show(playlist, colour) {
+  /**
+   * @param {Playlist} playlist
+   * @param {{colour: (speaker: string) => string, isDoubtful: (line: import("../core/types").Line) => boolean}} look
+   */
+  show(playlist, { colour, isDoubtful }) {
     this.#playlist = playlist;
     this.#colour = colour;
+    this.#isDoubtful = isDoubtful;
     this.#root.setAttribute("aria-valuemax", String(Math.round(playlist.total / RATE_HZ)));
     this.#later();
   }
 
+  /** @param {number} x in the window @returns {number} the place there, in samples */
+  placeAt(x) {
+    return this.#left + (x - this.#root.getBoundingClientRect().left) / this.#scale;
+  }
+
+  /** @param {number} x in the window @returns {import("../core/types").Line | null} */
+  lineAt(x) {
+    return this.#scale ? (this.#playlist.lines[this.#playlist.at(this.placeAt(x))] ?? null) : null;
+  }
+
   /** Whether a take's waveform is loaded, or there is none. */
   drawn(take) {
-    return this.#peaks?.settled(take) ?? false;
+    return this.#peaks.settled(take);
   }
 
   /** @param {number} place in samples */
@@ -235,11 +164,13 @@ export class Timeline {
     const pen = this.#canvas.getContext("2d");
     pen.scale(ratio, ratio);
     const scale = this.#scale;
-    if (!scale) return;
     const room = height < RULED_PX ? height : height - RULER_PX;
-    for (const { line, start, end } of this.#blocks(width / scale, LEAST_PX / scale)) {
-      this.#block(pen, line, (start - this.#left) * scale, (end - start) * scale, room);
-    }
+    this.#lanes = new Lanes(this.#playlist.lines, room);
+    showLaneNames(this.#lanes, this.#colour, room);
+    if (!scale) return;
+    const [bad, warn] = ["--bad", "--warn"].map((name) => getComputedStyle(document.body).getPropertyValue(name));
+    const look = { colour: this.#colour, isDoubtful: this.#isDoubtful, peaks: this.#peaks, bad, warn };
+    drawLanes(pen, this.#playlist, { lanes: this.#lanes, left: this.#left, scale, width, height: room }, look);
     if (room < height) this.#rule(pen, width, room);
     this.#marks(pen, width, room);
   }
@@ -275,60 +206,10 @@ export class Timeline {
     drawRuler(pen, { left_s: this.#left / RATE_HZ, px_per_s: this.#scale * RATE_HZ, width, top });
   }
 
-  /** The visible blocks, in samples; lines that are too short share one of at least `least`. */
-  *#blocks(shown, least) {
-    const { lines, starts, lengths } = this.#playlist;
-    const right = this.#left + shown;
-    let shared = [];
-    for (let at = this.#playlist.at(this.#left); at < lines.length && starts[at] <= right; at += 1) {
-      if (lines[at].kind === "silence" || !lengths[at]) continue;
-      const short = lengths[at] < least;
-      if (shared.length && !short) yield this.#shared(shared);
-      shared = short ? [...shared, at] : [at];
-      if (starts[at] + lengths[at] - starts[shared[0]] < least) continue;
-      yield this.#shared(shared);
-      shared = [];
-    }
-    if (shared.length) yield this.#shared(shared);
-  }
-
-  /** One block for several lines; successive blocks show different lines, so that every speaker is visible. */
-  #shared(indices) {
-    const { lines, starts, lengths } = this.#playlist;
-    const [first, last] = [indices[0], indices.at(-1)];
-    const turn = Math.floor(last / indices.length) % indices.length;
-    return { line: lines[indices[turn]], start: starts[first], end: starts[last] + lengths[last] };
-  }
-
-  #block(pen, line, left, length, height) {
-    const width = Math.max(0.75, length - Math.min(GAP_PX, length / 6));
-    const faint = FAINT[line.state];
-    const peaks = width >= WAVE_PX && faint !== 0.6 ? this.#peaks?.of(line.take) : null;
-    pen.fillStyle = safeColour(this.#colour(line.speaker));
-    pen.globalAlpha = peaks ? 0.18 : (faint ?? 0.8);
-    const tall = peaks || faint !== undefined ? height - 6 : height * CORE;
-    pen.beginPath();
-    pen.roundRect(left, (height - tall) / 2, width, tall, Math.min(4, width / 4));
-    pen.fill();
-    pen.globalAlpha = faint ?? 1;
-    if (peaks) this.#wave(pen, peaks, left, width, height);
-  }
-
-  /** Bars of the same width for all lines, whatever their length. */
-  #wave(pen, peaks, left, width, height) {
-    barHeights(peaks, Math.max(1, Math.floor(width / BAR_PX))).forEach((share, bar) => {
-      const tall = Math.max(1, share * (height - 10));
-      pen.fillRect(left + bar * BAR_PX, (height - tall) / 2, BAR_PX - 1, tall);
-    });
-  }
-
   #press(event) {
     if (!this.#playlist.total) return;
     this.#root.setPointerCapture(event.pointerId);
-    const seek = ({ clientX }) => {
-      const box = this.#root.getBoundingClientRect();
-      this.#seek(this.#left + (clientX - box.left) / this.#scale);
-    };
+    const seek = ({ clientX }) => this.#seek(this.placeAt(clientX));
     seek(event);
     this.#root.onpointermove = seek;
     this.#root.onpointerup = () => (this.#root.onpointermove = null);

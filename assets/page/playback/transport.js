@@ -1,10 +1,10 @@
-/** The player's controls: read, cancel, play, loop, speed, clock, volume. */
+/** The player's controls: play, generate, stop, loop, speed, clock, volume. */
 import { bus } from "../core/bus.js";
 import { byId, setData, setText } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { t } from "../core/texts.js";
-import { RATE_HZ } from "../document/document.js";
+import { isMissing, RATE_HZ } from "../document/document.js";
 import { setVolume } from "./audio_clock.js";
 
 /** @import { Line } from "../core/types" */
@@ -14,16 +14,17 @@ const VOLUME_KEY = "tableread.volume";
 /** Emits the `transport.*` events. */
 export class Transport {
   #root = byId("player");
-  #read = byId("read");
-  #cancel = byId("cancel");
   #play = byId("play");
+  #generate = byId("generate");
+  #stop = byId("stop");
+  #isRendering = false;
   #volume = byId("volume");
 
   /** @param {import("./player.js").Player} player */
   constructor(player) {
-    this.#read.addEventListener("click", () => bus.emit("transport.read"));
-    this.#cancel.addEventListener("click", () => bus.emit("transport.cancel"));
     this.#play.addEventListener("click", () => bus.emit("transport.toggle"));
+    this.#generate.addEventListener("click", () => bus.emit("transport.generate"));
+    this.#stop.addEventListener("click", () => bus.emit("transport.stop"));
     byId("loop").addEventListener("click", ({ currentTarget }) => {
       player.loop = !player.loop;
       currentTarget.setAttribute("aria-pressed", String(player.loop));
@@ -34,19 +35,25 @@ export class Transport {
 
   /** A render is being requested. */
   begin() {
-    this.#read.disabled = true;
+    this.#generate.disabled = true;
     setData(this.#root, "job", "starting");
   }
 
   /** @param {import("../document/project.js").Project} project @param {{text: string, share: number}} progress */
   showJob(project, { text, share }) {
-    this.#read.disabled = !project.lines.length;
-    this.#cancel.disabled = !project.rendering;
     this.#play.disabled = !project.lines.length;
+    this.#generate.disabled = project.rendering || !project.lines.some(isMissing);
+    this.#isRendering = project.rendering;
     byId("download").disabled = !project.lines.some(({ take }) => take);
     setText(byId("progress"), text);
     this.#root.style.setProperty("--made", String(share));
     setData(this.#root, "job", project.job?.state ?? "none");
+    this.#showStop();
+  }
+
+  /** There while something is made or played; its place stays empty otherwise, so that nothing moves. */
+  #showStop() {
+    setData(this.#root, "runs", String(this.#isRendering || this.#root.dataset.playing === "true"));
   }
 
   /** @param {import("./player.js").Player} player @param {Line | undefined} line at the play-head */
@@ -54,7 +61,7 @@ export class Transport {
     setData(this.#root, "playing", String(player.playing));
     setData(this.#root, "waiting", String(player.waiting));
     setData(this.#root, "line", player.line_id ?? "");
-    this.#play.setAttribute("aria-label", player.playing ? t`Pause` : t`Play`);
+    this.#showStop();
     setText(byId("now-speaking"), nowSpeaking(player, line));
   }
 

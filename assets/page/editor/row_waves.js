@@ -1,0 +1,94 @@
+/** Waveforms in rows: drawn as rows come into sight, of peaks that the timeline uses too. */
+import { bus } from "../core/bus.js";
+import { byId, setHidden } from "../core/dom.js";
+import { t } from "../core/texts.js";
+import { isPending } from "../document/document.js";
+import { paintWave } from "../playback/waveform.js";
+
+/** @import { Parts } from "../core/types" */
+
+const MARGIN = "120px 0px";
+
+export class RowWaves {
+  #parts;
+  #watched = new Set();
+  #seen = new Set();
+  /** What is drawn, by line: the take with its colour and size. */
+  #drawn = new Map();
+  /** Lines that were being made: what they become appears in motion. */
+  #coming = new Set();
+  #observer;
+  #later = false;
+
+  /** @param {Pick<Parts, "project" | "lines" | "peaks">} parts */
+  constructor(parts) {
+    this.#parts = parts;
+    const look = { root: /** @type {any} */ (byId("lines")), rootMargin: MARGIN };
+    this.#observer = new IntersectionObserver((entries) => this.#look(entries), look);
+    bus.on("project.changed", (change) => this.#change(change));
+    parts.peaks.events.on("loaded", () => this.#soon());
+    addEventListener("resize", () => this.#soon());
+    bus.on("density.changed", () => this.#soon());
+  }
+
+  #change({ ids, order, meta }) {
+    const { project } = this.#parts;
+    if (order) this.#watch();
+    for (const lineId of ids) {
+      const line = project.line(lineId);
+      if (line && isPending(line)) this.#coming.add(lineId);
+    }
+    if (meta || [...ids].some((lineId) => this.#seen.has(lineId))) this.#soon();
+  }
+
+  /** Watch the rows of new lines, and forget those of deleted ones. */
+  #watch() {
+    const { project, lines } = this.#parts;
+    for (const lineId of this.#watched) if (!project.line(lineId)) this.#forget(lineId);
+    for (const lineId of project.view.order) {
+      if (this.#watched.has(lineId) || !lines.row(lineId)?.wave) continue;
+      this.#watched.add(lineId);
+      this.#observer.observe(/** @type {any} */ (lines.row(lineId).root));
+    }
+  }
+
+  #forget(lineId) {
+    for (const known of [this.#watched, this.#seen, this.#coming, this.#drawn]) known.delete(lineId);
+  }
+
+  #look(entries) {
+    for (const { target, isIntersecting } of entries) {
+      if (isIntersecting) this.#seen.add(target.dataset.line);
+      else this.#seen.delete(target.dataset.line);
+    }
+    this.#soon();
+  }
+
+  #soon() {
+    if (this.#later) return;
+    this.#later = true;
+    requestAnimationFrame(() => {
+      this.#later = false;
+      for (const lineId of this.#seen) this.#draw(lineId);
+    });
+  }
+
+  #draw(lineId) {
+    const { project, lines, peaks } = this.#parts;
+    const [line, row] = [project.line(lineId), lines.row(lineId)];
+    if (!line || !row?.wave) return;
+    const known = line.take && !isPending(line) ? peaks.of(line.take) : null;
+    setHidden(row.wave, known === null);
+    if (!known) {
+      delete row.wave.dataset.drawn;
+      return void this.#drawn.delete(lineId);
+    }
+    const size = { width: row.wave.clientWidth, height: row.wave.clientHeight };
+    const about = `${line.take.take_id} ${row.colour} ${size.width} ${size.height}`;
+    if (this.#drawn.get(lineId) === about || !size.width) return;
+    this.#drawn.set(lineId, about);
+    paintWave(row.wave, known, row.colour, size);
+    row.wave.dataset.drawn = "true";
+    row.wave.classList.toggle("fresh", this.#coming.delete(lineId));
+  }
+}

@@ -1,0 +1,124 @@
+"""The layout: low and narrow windows, the notice that moves nothing, lanes, waveforms."""
+
+import pytest
+from playwright.sync_api import expect
+from test_directing import IN_SIGHT, scene
+from ui_steps import fill, make, reopened
+
+pytestmark = pytest.mark.browser
+
+SHIFTS = """() => {
+  window.shifts = [];
+  const moved = ({ node }) => node?.id || node?.className;
+  new PerformanceObserver((list) => {
+    for (const { value, sources } of list.getEntries())
+      window.shifts.push({ value, moved: sources.map(moved) });
+  }).observe({ type: 'layout-shift' });
+}"""
+PAINTED = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+DRAFT = """text => window.tableread.bus.emit('engine.changed', {
+  auto_reason: text, first_voices: [], downloads: {} })"""
+WAVES = """() => [...document.querySelectorAll('#lines .line-wave')]
+  .filter((one) => !one.hidden && one.width > 0 && one.height > 0 && one.dataset.drawn).length"""
+
+
+def test_the_notice_of_the_draft_voice_moves_nothing_and_is_closed_for_good(open_page):
+    page = open_page()
+    fill(page, scene(6), 6)
+    notice = page.locator(".notice[data-notice=draft]")
+    page.evaluate(SHIFTS)
+    for width in (1440, 1000, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.evaluate(PAINTED)
+        page.evaluate("() => { window.shifts.length = 0; }")
+        before = page.locator("#lines").bounding_box()
+        page.evaluate(DRAFT, "No natural voice is here.")
+        expect(notice).to_be_visible()
+        page.evaluate(PAINTED)
+        assert page.locator("#lines").bounding_box() == before
+        page.evaluate(DRAFT, None)
+        expect(notice).to_have_count(0)
+        page.evaluate(PAINTED)
+        assert [one for one in page.evaluate("() => window.shifts") if one["value"] > 0.001] == []
+    page.evaluate(DRAFT, "No natural voice is here.")
+    notice.locator(".notice-close").click()
+    reopened(page)
+    page.evaluate(DRAFT, "No natural voice is here either.")
+    expect(notice).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "touch", "least"),
+    [(720, 450, False, 6), (844, 390, True, 4), (1440, 720, False, 4), (390, 844, True, 3)],
+)
+def test_lines_are_in_sight_in_every_window(open_page, width, height, touch, least):
+    page = open_page(has_touch=touch)
+    page.set_viewport_size({"width": width, "height": height})
+    fill(page, scene(30), 30)
+    page.click("#views [data-view=lines]")
+    page.wait_for_selector("#lines .line >> nth=0")
+    assert page.evaluate(IN_SIGHT) >= least
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    player = page.locator("#player").bounding_box()
+    assert player["y"] + player["height"] <= height + 1
+    if height < 600:
+        boxes = [page.locator(one).bounding_box() for one in ("#timeline", "#play", "#clock")]
+        assert player["height"] <= 56
+        assert all(box["y"] >= player["y"] for box in boxes)
+    for control in ("#play", "#generate", "#download"):
+        box = page.locator(control).bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+
+
+def test_each_speaker_has_a_lane_and_a_line_is_told_under_the_pointer(page, write):
+    write("Mara: One and two.\nTomas: Three and four.\nMara: Five.\nIlse:", 4)
+    page.evaluate("() => window.tableread.playback.make()")
+    page.wait_for_selector("#lines .line[data-state=failed]")
+    expect(page.locator("#timeline-names > span")).to_have_text(["Mara", "Tomas", "Ilse"])
+    page.wait_for_function("() => !window.tableread.project.rendering")
+    box = page.locator("#timeline").bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 10)
+    expect(page.locator("#timeline-card-name")).to_have_text("Mara")
+    expect(page.locator("#timeline-card-text")).to_have_text("One and two.")
+    page.mouse.move(box["x"] + 20, box["y"] - 200)
+    expect(page.locator("#timeline-card")).to_be_hidden()
+    write("", 0)
+    expect(page.locator("#timeline-names > span")).to_have_count(0)
+
+
+def test_waveforms_are_drawn_for_rows_in_sight_only(page, write):
+    write(scene(60), 60)
+    make(page)
+    page.wait_for_function(f"({WAVES})() >= 3")
+    assert page.evaluate(WAVES) < 30
+    page.evaluate("() => document.querySelector('#lines').scrollTo(0, 1e6)")
+    page.wait_for_function(
+        "() => document.querySelector('#lines .line:last-child .line-wave').dataset.drawn"
+    )
+
+
+def test_one_button_plays_and_another_stops_all(page, write):
+    write(scene(300), 300)
+    assert page.is_hidden("#stop")
+    page.click("#play")  # makes what is missing, and plays it
+    page.wait_for_function("() => window.tableread.player.clock_s > 0")
+    page.click("#stop")
+    page.wait_for_function(
+        "() => !window.tableread.project.rendering && !window.tableread.player.playing"
+    )
+    expect(page.locator("#stop")).to_be_hidden()
+    page.click("#generate")
+    page.wait_for_function("() => window.tableread.project.rendering")
+    assert page.evaluate("() => window.tableread.player.playing") is False
+    page.click("#stop")
+    page.wait_for_function("() => !window.tableread.project.rendering")
+
+
+def test_who_wants_no_motion_sees_none(open_page):
+    page = open_page(reduced_motion="reduce")
+    fill(page, "Mara: One.\nTomas: Two.", 2)
+    make(page)
+    page.wait_for_function(f"({WAVES})() === 2")
+    moving = "() => document.getAnimations().filter((one) => one.playState === 'running').length"
+    assert page.evaluate(moving) == 0
