@@ -1,7 +1,6 @@
 /** Waveforms in rows: drawn as rows come into sight, of peaks that the timeline uses too. */
 import { bus } from "../core/bus.js";
 import { byId, setHidden } from "../core/dom.js";
-import { t } from "../core/texts.js";
 import { isPending } from "../document/document.js";
 import { paintWave } from "../playback/waveform.js";
 
