@@ -40,8 +40,12 @@ def _name_line_before(entry: Record) -> Record:
     return {**entry, "delta": {**entry["delta"], "order": [*order, None]}}
 
 
-ENTRY_FORMAT = RecordFormat("The history of this project", (_name_line_before,))
-_STATED_VERSION = b'{"version":%d,' % ENTRY_FORMAT.version
+ENTRY_FORMAT = RecordFormat(
+    "The history of this project", (_name_line_before,), frozenset({"comments"})
+)
+_STATED_VERSIONS = tuple(
+    b'{"version":%d,' % version for version in range(ENTRY_FORMAT.version, ENTRY_FORMAT.newest + 1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +208,7 @@ def is_intact(path: Path) -> bool:
             if not _fits_checksum(line):
                 # The end of the last line may have been cut off, or changed.
                 return not line.endswith(b"\n") and not _fits_checksum(line[:-1] + b"\n")
-            is_known = line.startswith(_STATED_VERSION, _HEAD_BYTES)
+            is_known = line.startswith(_STATED_VERSIONS, _HEAD_BYTES)
             if not is_known and b'"version"' in line and decode_entry(line) is None:
                 return False
     return True
@@ -212,7 +216,8 @@ def is_intact(path: Path) -> bool:
 
 def encode_entry(entry: Entry) -> bytes:
     """An entry as a line of the journal."""
-    stated = {"version": ENTRY_FORMAT.version, **entry}
+    fields = entry.get("delta", {}).get("fields", {})
+    stated = {"version": ENTRY_FORMAT.version_of(fields), **entry}
     body = json.dumps(stated, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     return b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + _END
 

@@ -284,7 +284,7 @@ class ProjectSession:
         line = self._state.line(take.line_id)
         if line.locked:
             raise Conflict("This line is locked. Unlock it first.")
-        if self._state.line_states.get_key(line) != take.key:
+        if take.source is None and self._state.line_states.get_key(line) != take.key:
             raise Conflict("This line was changed meanwhile. Render it, and mark the words again.")
 
     def merge_script(
@@ -411,8 +411,11 @@ class ProjectSession:
                 self.folder.disk.remove(path)
             return held
 
-    def free_unused_takes(self) -> DiskUsage:
+    def free_unused_takes(self) -> tuple[DiskUsage, DiskUsage]:
         """Delete the audio of deleted takes; their records stay, for undo.
+
+        Returns:
+            What generated takes took, and what recorded ones took.
 
         Raises:
             StorageFailed: The latest deletion can't be saved, or a file can't be deleted.

@@ -12,12 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from studio.project.document import Document, encode_document, read_document
 from studio.project.history import Marks
-from studio.storage.records import RecordFormat, add_checksum
+from studio.storage.records import MAX_TIME_S, RecordFormat, add_checksum
 
-SNAPSHOT_FORMAT = RecordFormat("This project")
-
-MAX_TIME_S = 253_402_300_000.0
-"""In the year 9999, the last that dates can have."""
+SNAPSHOT_FORMAT = RecordFormat("This project", further=frozenset({"comments"}))
 
 MAX_SNAPSHOT_BYTES = 64_000_000
 """Limit for an imported project; thirty thousand lines take a tenth of it."""
@@ -70,10 +67,8 @@ class HistoryRecord(BaseModel):
 def encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
     """A snapshot as the content of its file, with a row for each line of the dialog."""
     marks = snapshot.marks
-    record: dict[str, Any] = {
-        "version": SNAPSHOT_FORMAT.version,
-        **encode_document(snapshot.document),
-    }
+    document = encode_document(snapshot.document)
+    record: dict[str, Any] = {"version": SNAPSHOT_FORMAT.version_of(document), **document}
     record["audio_s"] = snapshot.audio_s
     record["history"] = {
         "journal_bytes": snapshot.journal_bytes,

@@ -318,4 +318,5 @@ def _document_fields(document: Document) -> dict[str, Callable[[], object]]:
         "settings": lambda: asdict(document.settings),
         "pronunciations": lambda: list(map(asdict, document.pronunciations.values())),
         "accepted_takes": lambda: list(document.accepted_takes),
+        "comments": lambda: list(map(asdict, document.comments.values())),
     }
