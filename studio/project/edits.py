@@ -144,7 +144,7 @@ def _(edit: ops.Choose, draft: DocumentDraft, outside: EditLookups) -> None:
     take = outside.find_take(edit.take_id)
     if take.line_id != line.line_id or take.take_id in draft.deleted_takes:
         raise NotFound("This take isn't there any more.")
-    # The seed of a line with a seed of its own becomes that of the chosen take; a recording has none.
+    # A line's own seed becomes that of the chosen take; a recording has none.
     seed = line.seed if line.seed is None or take.source is not None else take.seed
     draft.update_line(line.line_id, chosen=take.take_id, seed=seed)
 

@@ -329,6 +329,14 @@ class StorageEvent:
     """The project can't be saved to disk, or can be again."""
 
 
+@dataclass(frozen=True, slots=True)
+class HeardLine:
+    """Where the play-head of the page is that said so last; it is kept in memory only."""
+
+    line_id: str | None
+    playing: bool
+
+
 ProjectEvent = EditEvent | LineEvent | RenderEvent | StorageEvent
 
 _MAX_EVENTS = 500

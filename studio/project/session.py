@@ -15,6 +15,7 @@ from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Dialog, Notice, spelling_notices
 from studio.dialog.script import number_rows, write_script
+from studio.engine.event_log import EventLog
 from studio.errors import Conflict, FileDamaged
 from studio.project import folder as layout
 from studio.project.document import Document, LineKind
@@ -32,6 +33,7 @@ from studio.project.line_states import (
     STUDIO_AUTHOR,
     Autosave,
     EditEvent,
+    HeardLine,
     LineEvent,
     LineView,
     ProjectState,
@@ -58,6 +60,7 @@ class ProjectSession:
     Attributes:
         lock: To be held while several values are read that must be consistent.
         events: The project's events.
+        heard: Where the play-head is; the latest only.
         take_store: The project's takes.
     """
 
@@ -71,6 +74,7 @@ class ProjectSession:
         self.folder = folder
         self._state = core = ProjectState(folder, tools)
         self.lock, self.events, self.take_store = core.lock, core.events, core.take_store
+        self.heard: EventLog[HeardLine] = EventLog(1)
         self.colours = SceneColours()
         self._editor = DocumentEditor(core)
         self._autosave = Autosave(core)

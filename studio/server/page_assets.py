@@ -33,6 +33,7 @@ _STYLES = (
     "pauses",
     "goto_bar",
     "line_panel",
+    "record_panel",
     "cast_panel",
     "pronunciations",
     "library_panel",

@@ -1,4 +1,4 @@
-"""Takes that a person says: decoded apart, checked, and on wish changed to the character's voice."""
+"""Takes that a person says: decoded apart, checked, and changed to the character's voice."""
 
 from __future__ import annotations
 

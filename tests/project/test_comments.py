@@ -1,4 +1,4 @@
-"""Comments on lines: undone like lines, kept in the project's file, bounded, gone with their line."""
+"""Comments on lines: undone like lines, kept in the project's file, bounded, gone with the line."""
 
 from __future__ import annotations
 

@@ -45,10 +45,12 @@ export class LineRow {
     this.seconds = find("seconds");
     this.what = find("what");
     this.fold = find("fold");
+    this.record = find("record");
     if (line.kind === "audio") this.#beRecording();
   }
 
   #beRecording() {
+    this.record.remove();
     this.text.removeAttribute("contenteditable");
     this.speaker.disabled = true;
     this.file = fromTemplate("file-template");
@@ -125,6 +127,7 @@ export class LineRow {
     this.file?.setAttribute("aria-label", `File of line ${text}`);
     this.text.setAttribute("aria-label", `Text of line ${text}`);
     this.play.setAttribute("aria-label", `Play line ${text}`);
+    this.record?.setAttribute("aria-label", `Record line ${text}`);
   }
 
   #writeUnspoken({ unspoken, text }) {

@@ -100,7 +100,7 @@ export class TakesPanel {
     setText(find("name"), `Take ${number}`);
     const seed = take.seed === null || take.seed === undefined ? "" : `, seed ${take.seed}`;
     const score = take.score ? `, score ${take.score}` : "";
-    setText(find("about"), `${formatLength((take.samples ?? 0) / RATE_HZ)}, ${take.backend}${seed}${score}`);
+    setText(find("about"), `${formatLength((take.samples ?? 0) / RATE_HZ)}, ${madeBy(take)}${take.source ? "" : seed}${score}`);
     const ofScore = take.score ? "Score: of words, voice, ends, silence and loudness; 0 is without a fault, and the lowest is used." : "";
     find("about").title = `${ofScore} ${take.distance ?? ""}`.trim();
     const changed = take.text !== undefined && take.text !== this.#line.text;
@@ -185,4 +185,10 @@ export class TakesPanel {
     this.#parts.project.edit([{ op: "delete_take", take_id: take.take_id }]);
     this.#known = "";
   }
+}
+
+/** Who said a take. @param {import("../core/types").Take} take */
+function madeBy({ source, backend }) {
+  if (!source) return backend;
+  return source === "acted" ? `recorded, voice by ${backend}` : "recorded";
 }
