@@ -207,9 +207,14 @@ class LineStates:
         return take is not None and self._is_current(line, take)
 
     def is_recorded(self, line: ProjectLine) -> bool:
-        """Whether a person said its chosen take, so that only a person takes another one."""
-        take = self.find_chosen(line)
-        return take is not None and take.source is not None
+        """Whether a person said its chosen take, so that only a person takes another one.
+
+        A damaged one counts, too; one whose audio a person freed doesn't.
+        """
+        take, store = self._core.take_store.get(line.chosen), self._core.take_store
+        if take is None or take.source is None or take.take_id in self._document.deleted_takes:
+            return False
+        return store.is_damaged(take) or not store.is_freed(take)
 
     def find_current(self, line: ProjectLine, seed: int | None = None) -> Take | None:
         """The newest take that matches a line and a seed; with None, the line's own seed or any."""

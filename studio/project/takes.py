@@ -294,8 +294,9 @@ class TakeStore:
     def describe_damage(self, take: Take) -> str:
         """What to say of a take whose audio is damaged."""
         path = self.get_audio_path(take)
+        remedy = "Render" if take.source is None else "Record"
         return (
-            f"The audio of this line's take has changed on the disk ({_show(path)}). Render the "
+            f"The audio of this line's take has changed on the disk ({_show(path)}). {remedy} the "
             "line again, or choose another take."
         )
 

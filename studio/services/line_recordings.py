@@ -19,7 +19,7 @@ from studio.audio.guarded_decode import decode_guarded
 from studio.dialog.planning import MOOD
 from studio.engine.engine import SpeechEngine
 from studio.engine.voice_conversion import check_can_convert
-from studio.errors import AudioRejected, BadInput, Conflict, NotFound
+from studio.errors import AudioRejected, BadInput, Cancelled, Conflict, NotFound
 from studio.project.document import LineKind, ProjectLine
 from studio.project.history import Author
 from studio.project.line_states import EditEvent
@@ -100,6 +100,8 @@ class LineRecordings:
             mood = line.params.get(MOOD)
             voice = session.cast.load_voice(line.speaker or "", str(mood) if mood else None)
             clip = self._engine.convert(backend.name, said.clip, voice, is_stopped)
+            if is_stopped():
+                raise Cancelled("It was stopped.")
             said = replace(said, clip=_at_studio_rate(clip))
             take = replace(take, source=TakeSource.ACTED, backend=backend.name)
         return session.add_take(replace(take, samples=len(said.clip)), said.clip, author)

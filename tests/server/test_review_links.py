@@ -100,7 +100,7 @@ def test_a_reviewer_listens_and_comments(shared, owner, reviewer) -> None:
     assert (page.status_code, page.headers["referrer-policy"]) == (200, "no-referrer")
     assert "set-cookie" not in page.headers
     seen = reviewer.get(f"{at}/project").json()
-    assert seen.keys() == {"name", "rev", "colours", "lines", "comments"}
+    assert seen.keys() == {"name", "seq", "colours", "lines", "comments"}
     first, second = seen["lines"]
     assert first.keys() == {"line_id", "kind", "speaker", "text", "take_id", "samples"}
     assert (first["take_id"], second["take_id"]) == (take_id, None), "listening makes nothing"

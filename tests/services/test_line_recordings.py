@@ -133,6 +133,18 @@ def test_a_new_take_of_the_engine_is_one_step_that_undo_takes_back(studio, sessi
     assert session.document.lines[take.line_id].chosen == take.take_id
 
 
+def test_a_damaged_recording_is_not_replaced(studio, session, tmp_path):
+    take = record(studio, session, sound(tmp_path / "one.wav"))
+    path = session.take_store.get_audio_path(take)
+    path.write_bytes(path.read_bytes()[:-2] + b"!!")
+    session.check_chosen_takes()
+    (view, _) = session.list_views()
+    assert view.state is LineState.FAILED
+    assert "Record the line again" in view.message
+    rendered(session)
+    assert session.document.lines[take.line_id].chosen == take.take_id
+
+
 def test_a_deleted_recording_is_freed_as_a_recording(studio, session, tmp_path):
     from studio.project.reclaim import find_reclaimable, reclaim_space
 

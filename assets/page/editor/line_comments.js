@@ -1,6 +1,6 @@
 /** Comments on lines: those of the line in its panel, a badge in the row, and a list of all that are open. */
 import { bus } from "../core/bus.js";
-import { byId, fromTemplate, isDirty, setData, setHidden, setText } from "../core/dom.js";
+import { byId, focusedElement, fromTemplate, isDirty, setData, setHidden, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone } from "../core/notices.js";
@@ -19,6 +19,8 @@ export class LineComments {
   /** @type {LineComment[] | null} */
   #shown = null;
   #lineId = null;
+  /** What is written of a comment and isn't sent yet, by line. */
+  #drafts = new Map();
 
   /** @param {Pick<Parts, "project" | "selection" | "lines" | "show">} parts */
   constructor(parts) {
@@ -57,7 +59,8 @@ export class LineComments {
     for (const [lineId, count] of counts) this.#badge(lineId, count);
     const open = [...counts.values()].reduce((sum, count) => sum + count, 0);
     setHidden(byId("comments-open"), this.#all.length === 0);
-    setText(byId("comments-open"), open ? formatCount(open, "comment") : "No open comment");
+    setText(byId("comments-open").querySelector(".comments-count"), String(open));
+    byId("comments-open").ariaLabel = `Comments: ${open} open`;
   }
 
   #badge(lineId, count) {
@@ -77,10 +80,13 @@ export class LineComments {
     const [lineId] = selection.ids.length === 1 ? selection.ids : [null];
     setHidden(byId("comments-part"), !project.line(lineId));
     if (!isDirty(byId("comment-author"))) byId("comment-author").value = localStore.get(NAME_KEY) ?? "";
-    if (lineId !== this.#lineId) byId("comment-text").value = "";
+    if (lineId !== this.#lineId) {
+      this.#drafts.set(this.#lineId, byId("comment-text").value);
+      byId("comment-text").value = this.#drafts.get(lineId) ?? "";
+    }
     this.#lineId = lineId;
     const own = this.#all.filter((one) => one.line_id === lineId);
-    byId("comments").replaceChildren(...own.map((one) => this.#item(one)));
+    refill(byId("comments"), own.map((one) => this.#item(one)));
   }
 
   #openList() {
@@ -95,7 +101,7 @@ export class LineComments {
     const rows = this.#all
       .filter((one) => (withResolved || !one.resolved) && places.has(one.line_id))
       .sort((a, b) => places.get(a.line_id) - places.get(b.line_id));
-    byId("comments-list").replaceChildren(...rows.map((one) => this.#item(one, true)));
+    refill(byId("comments-list"), rows.map((one) => this.#item(one, true)));
     setHidden(byId("comments-none"), rows.length > 0);
   }
 
@@ -156,6 +162,18 @@ export class LineComments {
     const back = { op: /** @type {const} */ ("comment"), comment_id: commentId, line_id: lineId, author, text };
     showDone("The comment is deleted.", { label: "Undo", press: () => this.#parts.project.edit([back]) });
   }
+}
+
+/** Replace the rows of a list; the focus stays on its comment, or on the one that is now in its place. */
+function refill(list, rows) {
+  const held = focusedElement();
+  const row = held?.closest(".comment");
+  const place = row ? [...list.children].indexOf(row) : -1;
+  list.replaceChildren(...rows);
+  if (place < 0 || !rows.length) return;
+  const next = rows.find(({ dataset }) => dataset.comment === row.dataset.comment) ?? rows[Math.min(place, rows.length - 1)];
+  const control = [...held.classList].find((name) => name.startsWith("comment-"));
+  next.querySelector(`.${control}`)?.focus();
 }
 
 /** When a comment came, as this browser writes dates. @param {number} at_s seconds since 1970 */

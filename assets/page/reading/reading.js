@@ -52,6 +52,7 @@ export class Following {
   #source = null;
   #timer = null;
   #readAt = -Infinity;
+  #seq = 0;
   #isOver = false;
 
   /**
@@ -76,6 +77,7 @@ export class Following {
     try {
       const body = await ask(this.#addresses.project);
       this.#readAt = performance.now();
+      this.#seq = body.seq;
       say("");
       this.#show(body);
       this.#open();
@@ -101,13 +103,11 @@ export class Following {
   #open() {
     if (this.#source || document.hidden) return;
     const source = (this.#source = new EventSource(this.#addresses.events));
-    let isFirst = true;
     source.onmessage = ({ data }) => {
       const news = JSON.parse(data);
       if (news.type === "heard") return this.#heard(news.heard);
-      // The first only says where it begins, unless something happened before.
-      if (!isFirst) this.#soon(Math.max(0, this.#readAt + REST_MS - performance.now()));
-      isFirst = false;
+      // The first says where the stream begins, which is known unless something happened meanwhile.
+      if (news.seq > this.#seq) this.#soon(Math.max(0, this.#readAt + REST_MS - performance.now()));
       return undefined;
     };
     source.onerror = () => {

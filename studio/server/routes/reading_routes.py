@@ -77,12 +77,14 @@ def hear(project: Project, body: HeardBody) -> None:
 def reading_body(session: ProjectSession) -> dict[str, Any]:
     """What is read of a project: its lines, and which of them can be heard as they are now."""
     with session.lock:
+        # Read first: a change in between is then told twice rather than missed.
+        seq = session.events.seq
         views = session.list_views()
         colours = {one["name"]: one["colour"] for one in speakers_body(session)}
-        name, rev = session.document.name, session.rev
+        name = session.document.name
     return {
         "name": name,
-        "rev": rev,
+        "seq": seq,
         "colours": colours,
         "lines": [_line_body(view) for view in views],
         "heard": _heard_body(session),
@@ -125,12 +127,12 @@ async def follow_reading(
             held.enter_context(log.waking(woken))
         while not (is_over() or session.events.closed):
             now = (session.events.seq, session.heard.seq)
-            if now[1] != told[1] and told[1] >= 0:
+            if now[1] != told[1] and now[1]:
                 yield ServerSentEvent(
                     raw_data=json.dumps({"type": "heard", "heard": _heard_body(session)})
                 )
             if now[0] != told[0]:
-                yield ServerSentEvent(raw_data=json.dumps({"type": "changed", "rev": session.rev}))
+                yield ServerSentEvent(raw_data=json.dumps({"type": "changed", "seq": now[0]}))
             told = now
             await woken.wait()
             woken.clear()
