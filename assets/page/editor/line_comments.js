@@ -4,6 +4,7 @@ import { byId, focusedElement, fromTemplate, isDirty, setData, setHidden, setTex
 import { formatCount } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { newId } from "../document/document.js";
 import { Sheet } from "../voices/sheet.js";
 
@@ -60,7 +61,7 @@ export class LineComments {
     const open = [...counts.values()].reduce((sum, count) => sum + count, 0);
     setHidden(byId("comments-open"), this.#all.length === 0);
     setText(byId("comments-open").querySelector(".comments-count"), String(open));
-    byId("comments-open").ariaLabel = `Comments: ${open} open`;
+    byId("comments-open").ariaLabel = t`Comments: ${open} open`;
   }
 
   #badge(lineId, count) {
@@ -116,10 +117,10 @@ export class LineComments {
     setText(find("time"), whenOf(comment.at_s));
     find("time").setAttribute("datetime", new Date(comment.at_s * 1000).toISOString());
     setText(find("text"), text);
-    setText(find("resolve"), resolved ? "Open again" : "Resolve");
+    setText(find("resolve"), resolved ? t`Open again` : t`Resolve`);
     find("resolve").setAttribute("aria-pressed", String(resolved));
     find("resolve").addEventListener("click", () => this.#resolve(comment));
-    find("delete").ariaLabel = `Delete the comment of ${author}`;
+    find("delete").ariaLabel = t`Delete the comment of ${author}`;
     find("delete").addEventListener("click", () => this.#delete(comment));
     setHidden(find("place"), !withPlace);
     setText(find("place"), this.#placeOf(comment.line_id));
@@ -130,7 +131,7 @@ export class LineComments {
   #placeOf(lineId) {
     const number = this.#parts.lines.row(lineId)?.number?.textContent;
     const { speaker, text } = this.#parts.project.line(lineId) ?? {};
-    return number ? `Line ${number}, ${speaker ?? "recording"}` : (text || "Pause");
+    return number ? t`Line ${number}, ${speaker ?? "recording"}` : (text || t`Pause`);
   }
 
   #jump(lineId) {
@@ -149,18 +150,18 @@ export class LineComments {
     localStore.set(NAME_KEY, author);
     byId("comment-text").value = "";
     this.#parts.project.edit([{ op: "comment", comment_id: newId(), line_id: this.#lineId, author, text }]);
-    return announce("The comment is there.");
+    return announce(t`The comment is there.`);
   }
 
   #resolve({ comment_id: commentId, resolved }) {
     this.#parts.project.edit([{ op: "change_comment", comment_id: commentId, resolved: !resolved }]);
-    announce(resolved ? "The comment is open again." : "The comment is resolved.");
+    announce(resolved ? t`The comment is open again.` : t`The comment is resolved.`);
   }
 
   #delete({ comment_id: commentId, line_id: lineId, author, text }) {
     this.#parts.project.edit([{ op: "delete_comment", comment_id: commentId }]);
     const back = { op: /** @type {const} */ ("comment"), comment_id: commentId, line_id: lineId, author, text };
-    showDone("The comment is deleted.", { label: "Undo", press: () => this.#parts.project.edit([back]) });
+    showDone(t`The comment is deleted.`, { label: t`Undo`, press: () => this.#parts.project.edit([back]) });
   }
 }
 

@@ -4,6 +4,7 @@ import { byId, safeColour, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { takeIssues } from "../document/document.js";
 import { openMicrophone } from "../voices/microphone.js";
 import { Sheet } from "../voices/sheet.js";
@@ -15,7 +16,7 @@ const COUNT = 3;
 const COUNT_MS = 1000;
 const SHOWN_MS = 100;
 const LONGEST_S = 300;
-const LABELS = { idle: "Record", opening: "Cancel", counting: "Cancel", recording: "Stop", sending: "Cancel" };
+const LABELS = { idle: t`Record`, opening: t`Cancel`, counting: t`Cancel`, recording: t`Stop`, sending: t`Cancel` };
 
 export class LineRecorder {
   #dialog = byId("record-panel");
@@ -80,7 +81,7 @@ export class LineRecorder {
   /** Open the microphone's panel for a line that is spoken. @param {string | null} lineId */
   open(lineId) {
     const line = this.#parts.project.line(lineId);
-    if (line?.kind !== "speech") return announce("Choose a line that is spoken first.");
+    if (line?.kind !== "speech") return announce(t`Choose a line that is spoken first.`);
     this.#parts.player.stop();
     byId("record-acted").checked = localStore.get(ACTED_KEY) !== "false";
     this.#sheet.open();
@@ -110,18 +111,18 @@ export class LineRecorder {
     if (!line) return this.#sheet.close();
     const { order } = this.#parts.project.view;
     const [before, after] = [this.#neighbour(-1, isSaid), this.#neighbour(1, isSaid)];
-    setText(byId("record-title"), line.speaker || "No speaker");
+    setText(byId("record-title"), line.speaker || t`No speaker`);
     this.#dialog.querySelector(".swatch").style.background = safeColour(this.#parts.lines.colour(line.speaker));
     setText(byId("record-before"), before ? `${before.speaker}: ${before.text}` : "");
-    setText(byId("record-text"), line.text || "Nothing is written in this line.");
+    setText(byId("record-text"), line.text || t`Nothing is written in this line.`);
     setText(byId("record-after"), after ? `${after.speaker}: ${after.text}` : "");
     setHidden(byId("record-acted-part"), !this.#canAct);
-    setText(byId("record-acted-word"), `Say it in the voice of ${line.speaker}`);
+    setText(byId("record-acted-word"), t`Say it in the voice of ${line.speaker}`);
     byId("record-previous").disabled = this.#isBusy || !this.#neighbour(-1, isSaid, order);
     byId("record-next").disabled = this.#isBusy || !this.#neighbour(1, isSaid, order);
     setHidden(byId("record-listen"), this.#state !== "idle" || !line.take);
     byId("record-go").disabled = Boolean(line.locked);
-    if (line.locked) setText(byId("record-state"), "This line is locked. Unlock it to record it.");
+    if (line.locked) setText(byId("record-state"), t`This line is locked. Unlock it to record it.`);
     return undefined;
   }
 
@@ -175,7 +176,7 @@ export class LineRecorder {
     this.#unsent = null;
     this.#sheet.say("");
     this.#turn("opening");
-    setText(byId("record-state"), "Waiting for the microphone…");
+    setText(byId("record-state"), t`Waiting for the microphone…`);
     try {
       const microphone = await openMicrophone();
       if (isOver()) return microphone.close();
@@ -184,14 +185,14 @@ export class LineRecorder {
       this.#tick(begun);
       for (let left = COUNT; left && !isOver(); left -= 1) {
         setText(byId("record-count"), String(left));
-        setText(byId("record-state"), `Recording begins in ${left}`);
+        setText(byId("record-state"), t`Recording begins in ${left}`);
         await new Promise((done) => setTimeout(done, COUNT_MS));
       }
       if (isOver()) return undefined;
       microphone.start();
       this.#began_ms = performance.now();
       this.#turn("recording");
-      setText(byId("record-state"), "Recording.");
+      setText(byId("record-state"), t`Recording.`);
     } catch (error) {
       if (isOver()) return undefined;
       this.#turn("idle");
@@ -232,7 +233,7 @@ export class LineRecorder {
     const sending = (this.#sending = new AbortController());
     this.#sheet.say("");
     this.#turn("sending");
-    setText(byId("record-state"), acted ? `It is being said in the voice of ${this.#line?.speaker}…` : "The take is being kept…");
+    setText(byId("record-state"), acted ? t`It is being said in the voice of ${this.#line?.speaker}…` : t`The take is being kept…`);
     try {
       await this.#parts.project.addRecording(lineId, blob, acted, sending.signal);
       if (begun !== this.#begun) return;
@@ -248,8 +249,8 @@ export class LineRecorder {
   #kept() {
     const { take, n_takes: takes } = this.#line ?? {};
     const doubts = take ? takeIssues(take) : [];
-    setText(byId("record-state"), `Kept as take ${takes}.`);
-    if (doubts.length) this.#sheet.say(`It is kept, but: ${doubts.join(" ")}`);
+    setText(byId("record-state"), t`Kept as take ${takes}.`);
+    if (doubts.length) this.#sheet.say(t`It is kept, but: ${doubts.join(" ")}`);
     byId("record-go").focus();
   }
 
@@ -283,7 +284,7 @@ export class LineRecorder {
     this.#state = state;
     this.#dialog.dataset.state = state;
     delete this.#dialog.dataset.seconds;
-    const again = state === "idle" && this.#line?.n_takes ? "Record again" : LABELS[state];
+    const again = state === "idle" && this.#line?.n_takes ? t`Record again` : LABELS[state];
     setText(byId("record-go").querySelector(".label"), again);
     byId("record-go").setAttribute("aria-pressed", String(state === "recording"));
     setText(byId("record-count"), "");

@@ -2,6 +2,7 @@
 import * as api from "../core/api.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { announce } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { Sheet } from "../voices/sheet.js";
 import { copyText } from "./table_read.js";
 
@@ -32,10 +33,10 @@ export class ReviewLinks {
 
   #row({ review_id: reviewId, made_at_s: made, used_at_s: used }) {
     const row = fromTemplate("review-template");
-    setText(row.querySelector(".review-made"), `Made ${dayOf(made)}`);
-    setText(row.querySelector(".review-used"), used === null ? "not opened yet" : `last used ${dayOf(used)}`);
+    setText(row.querySelector(".review-made"), t`Made ${dayOf(made)}`);
+    setText(row.querySelector(".review-used"), used === null ? t`not opened yet` : t`last used ${dayOf(used)}`);
     const end = row.querySelector("button");
-    end.ariaLabel = `End the link made ${dayOf(made)}`;
+    end.ariaLabel = t`End the link made ${dayOf(made)}`;
     end.addEventListener("click", () => this.#sheet.tries(() => this.#end(reviewId)));
     return row;
   }
@@ -47,14 +48,14 @@ export class ReviewLinks {
     setHidden(byId("reviews-made"), false);
     byId("reviews-url").focus();
     byId("reviews-url").select();
-    announce("The link is made.");
+    announce(t`The link is made.`);
     await this.#load();
   }
 
   async #end(reviewId) {
     await api.endReview(this.#project.id, reviewId);
     setHidden(byId("reviews-made"), true);
-    this.#sheet.say("The link has ended. Who still has it open sees nothing new.", "done");
+    this.#sheet.say(t`The link has ended. Who still has it open sees nothing new.`, "done");
     await this.#load();
     byId("reviews-make").focus();
   }

@@ -3,6 +3,7 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId } from "../core/dom.js";
 import { showDone, showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 
 /** @import { Parts } from "../core/types" */
 
@@ -30,7 +31,7 @@ export class TableRead {
     field.value = this.#url;
     byId("project-panel").append(field);
     const isLocal = LOCAL.has(location.hostname);
-    await copyText(field, isLocal ? "The link is copied. It opens on this machine only: for a phone, start the studio with --host 0.0.0.0." : undefined);
+    await copyText(field, isLocal ? t`The link is copied. It opens on this machine only: for a phone, start the studio with --host 0.0.0.0.` : undefined);
     field.remove();
   }
 
@@ -53,7 +54,7 @@ export class TableRead {
 }
 
 /** Copy a field's text, without the clipboard's own interface where that is closed, as over plain http. */
-export async function copyText(field, said = "The link is copied.") {
+export async function copyText(field, said = t`The link is copied.`) {
   field.focus();
   field.select();
   try {
@@ -61,6 +62,6 @@ export async function copyText(field, said = "The link is copied.") {
     else document.execCommand("copy");
     showDone(said);
   } catch (error) {
-    showError("It can’t be copied. Mark it and copy it by hand", error);
+    showError(t`It can’t be copied. Mark it and copy it by hand`, error);
   }
 }

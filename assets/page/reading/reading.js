@@ -1,4 +1,5 @@
 /** What the pages that only read share: the look, the studio's answers, and a stream that is opened again. */
+import { t } from "../core/texts.js";
 
 const RETRY_MS = 2000;
 /** Between two reads of the project, which a render changes all the time. */
@@ -28,7 +29,7 @@ export async function ask(url, body) {
   const response = await fetch(url, how);
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  const error = new Error(answer.error?.message ?? `The studio answered ${response.status}.`);
+  const error = new Error(answer.error?.message ?? t`The studio answered ${response.status}.`);
   throw Object.assign(error, { status: response.status });
 }
 
@@ -83,7 +84,7 @@ export class Following {
       this.#open();
     } catch (error) {
       if ([401, 403, 404].includes(error.status)) return this.#end(error);
-      say("The connection is lost. It is tried again…");
+      say(t`The connection is lost. It is tried again…`);
       this.#soon(RETRY_MS);
     }
   }
@@ -112,7 +113,7 @@ export class Following {
     };
     source.onerror = () => {
       this.#close();
-      say("The connection is lost. It is tried again…");
+      say(t`The connection is lost. It is tried again…`);
       this.#soon(RETRY_MS);
     };
   }

@@ -1,4 +1,5 @@
 /** What a review link opens: the lines that are ready to be heard, and comments on them. */
+import { t } from "../core/texts.js";
 import { ask, byId, followTheme, Following, fromTemplate, safeColour, say } from "./reading.js";
 
 const NAME_KEY = "tableread.name";
@@ -28,7 +29,7 @@ class ReviewPage {
   }
 
   #show({ name, lines, colours, comments }) {
-    document.title = `${name} · Review`;
+    document.title = t`${name} · Review`;
     byId("name").textContent = name;
     this.#lines = lines.filter(({ kind }) => kind !== "silence");
     this.#colours = colours;
@@ -47,13 +48,13 @@ class ReviewPage {
     const find = (name) => row.querySelector(`.row-${name}`);
     row.dataset.kind = line.kind;
     row.dataset.line = line.line_id;
-    find("speaker").textContent = line.speaker ?? (line.kind === "audio" ? "Recording" : "");
+    find("speaker").textContent = line.speaker ?? (line.kind === "audio" ? t`Recording` : "");
     find("speaker").style.setProperty("--colour", safeColour(this.#colours[line.speaker]));
     find("text").textContent = line.text;
     find("play").disabled = !line.take_id;
-    find("play").title = line.take_id ? "" : "This line isn’t ready to be heard yet";
-    find("play").ariaLabel = line.take_id ? `Play: ${line.text.slice(0, 80)}` : "Not ready to be heard yet";
-    find("comment").ariaLabel = `Comment on: ${line.text.slice(0, 80)}`;
+    find("play").title = line.take_id ? "" : t`This line isn’t ready to be heard yet`;
+    find("play").ariaLabel = line.take_id ? t`Play: ${line.text.slice(0, 80)}` : t`Not ready to be heard yet`;
+    find("comment").ariaLabel = t`Comment on: ${line.text.slice(0, 80)}`;
     find("comments").replaceChildren(...comments.map(commentItem));
     if (known) return row;
     find("play").addEventListener("click", () => this.#press(line.line_id));
@@ -82,7 +83,7 @@ class ReviewPage {
     } catch (error) {
       if (error.name === "AbortError") return;
       this.#stop();
-      say("This line can't be played now. Load the page again.");
+      say(t`This line can't be played now. Load the page again.`);
     }
   }
 
@@ -108,7 +109,7 @@ class ReviewPage {
     show(this.#rows.get(lineId), true);
     this.#rows.get(lineId)?.scrollIntoView({ block: "nearest" });
     byId("play").setAttribute("aria-pressed", String(lineId !== null));
-    byId("play").textContent = lineId === null ? "Play all" : "Stop";
+    byId("play").textContent = lineId === null ? t`Play all` : t`Stop`;
   }
 
   #write(row, lineId) {

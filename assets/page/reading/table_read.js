@@ -1,4 +1,5 @@
 /** The table read: the line at the play-head in large letters, with what comes next, on any device. */
+import { t } from "../core/texts.js";
 import { byId, followTheme, Following, safeColour } from "./reading.js";
 
 const NEXT = 4;
@@ -33,7 +34,7 @@ class TableReadPage {
     const kept = this.#lines[this.#at]?.line_id;
     this.#lines = lines.filter(isShown);
     this.#colours = colours;
-    document.title = `${name} · Table read`;
+    document.title = t`${name} · Table read`;
     byId("name").textContent = name;
     this.#go(this.#placeOf(kept) ?? Math.min(this.#at, Math.max(0, this.#lines.length - 1)));
     this.#hear(heard);
@@ -70,7 +71,7 @@ class TableReadPage {
     byId("place").textContent = this.#lines.length ? `${this.#at + 1} / ${this.#lines.length}` : "";
     byId("speaker").textContent = line ? whoOf(line) : "";
     byId("speaker").style.setProperty("--colour", safeColour(this.#colours[line?.speaker]));
-    byId("text").textContent = line ? line.text : "There are no lines yet.";
+    byId("text").textContent = line ? line.text : t`There are no lines yet.`;
     byId("before").textContent = before ? `${whoOf(before)}: ${before.text}` : "";
     byId("next").replaceChildren(...this.#lines.slice(this.#at + 1, this.#at + 1 + NEXT).map((one) => this.#item(one)));
     byId("back").disabled = this.#at === 0;
@@ -115,13 +116,13 @@ class TableReadPage {
 }
 
 function whoOf({ kind, speaker }) {
-  return { heading: "Scene", note: "Note", action: "Action", audio: "Recording" }[kind] ?? speaker ?? "";
+  return { heading: "Scene", note: t`Note`, action: t`Action`, audio: t`Recording` }[kind] ?? speaker ?? "";
 }
 
 /** @param {{status: number, message: string}} error */
 function ended({ status, message }) {
-  if (status === 401) return "Sign in to the studio on this device first, then open this address again.";
-  if (status === 404) return "This project isn’t in the studio that this device is signed in to. On a shared studio, open the owner’s address on it first.";
+  if (status === 401) return t`Sign in to the studio on this device first, then open this address again.`;
+  if (status === 404) return t`This project isn’t in the studio that this device is signed in to. On a shared studio, open the owner’s address on it first.`;
   return message;
 }
 

@@ -1,4 +1,5 @@
 /** The microphone: opened, measured, recorded; and what to say where it can't be used. */
+import { t } from "../core/texts.js";
 import { setAudioPurpose } from "../playback/audio_clock.js";
 
 const AS_IT_IS = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
@@ -59,14 +60,14 @@ export async function openMicrophone() {
 /** @param {Error} fault of the browser @returns {string} what happened and what helps */
 function explain(fault) {
   if (!navigator.mediaDevices) {
-    return "Browsers offer the microphone to pages on this machine or over https only. Choose a file.";
+    return t`The microphone works only on this machine or over https. Choose a file instead.`;
   }
   const known = {
-    NotAllowedError: "This page may not use the microphone. Allow it in the browser’s address bar, or choose a file.",
-    NotFoundError: "There is no microphone. Connect one, or choose a file.",
-    NotReadableError: "Another program uses the microphone. Close it and try again, or choose a file.",
+    NotAllowedError: t`This page may not use the microphone. Allow it in the browser’s address bar, or choose a file.`,
+    NotFoundError: t`There is no microphone. Connect one, or choose a file.`,
+    NotReadableError: t`Another program uses the microphone. Close it and try again, or choose a file.`,
   };
-  return known[fault.name] ?? `The microphone can't be used: ${fault.message}. Choose a file.`;
+  return known[fault.name] ?? t`The microphone can't be used: ${fault.message}. Choose a file.`;
 }
 
 /** The current level of a stream, 0 to 1. */

@@ -3,6 +3,7 @@ import { Bus } from "../core/bus.js";
 import { fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
 import { announce } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { openMicrophone } from "./microphone.js";
 
 const SHOWN_MS = 100;
@@ -18,8 +19,8 @@ export class Recorder {
     this.#root = fromTemplate("source-template");
     place.replaceChildren(this.#root);
     const field = this.#part("file");
-    field.ariaLabel = `File of ${what}`;
-    this.#part("record").ariaLabel = `Record ${what}`;
+    field.ariaLabel = t`File of ${what}`;
+    this.#part("record").ariaLabel = t`Record ${what}`;
     this.#part("choose").addEventListener("click", () => field.click());
     field.addEventListener("change", () => {
       this.#take(field.files[0]);
@@ -66,7 +67,7 @@ export class Recorder {
     microphone.start();
     this.#show(true);
     this.events.emit("begin");
-    announce("Recording.");
+    announce(t`Recording.`);
     this.#tick();
   }
 
@@ -85,13 +86,13 @@ export class Recorder {
     this.#show(false);
     if (!recording) return;
     const blob = await recording.microphone.stop();
-    if (recording.wanted) this.events.emit("sound", { blob, name: "Your recording" });
+    if (recording.wanted) this.events.emit("sound", { blob, name: t`Your recording` });
   }
 
   #show(recording) {
     const button = this.#part("record");
     button.setAttribute("aria-pressed", String(recording));
-    setText(button.querySelector(".source-word"), recording ? "Stop" : "Record");
+    setText(button.querySelector(".source-word"), recording ? t`Stop` : t`Record`);
     setHidden(this.#part("live"), !recording);
     delete this.#root.dataset.seconds;
   }
