@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from studio.dialog.pronunciation import Pronunciation
+from studio.project.comments import Comment
 from studio.project.document import (
     LINE_ADAPTER,
     SETTINGS_ADAPTER,
@@ -21,13 +22,16 @@ LineFields = Mapping[str, Any]
 _LineChange = tuple[LineFields | None, LineFields | None]
 
 _TAKE_FIELDS = ("locked_takes", "deleted_takes", "accepted_takes", "starred_takes")
-_PRONUNCIATIONS_FIELD = "pronunciations"
-"""The field of which a delta has only the changed entries, null for absent ones."""
 
-_DOCUMENT_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS, _PRONUNCIATIONS_FIELD)
-_PRONUNCIATIONS_ADAPTER: TypeAdapter[dict[str, Pronunciation | None]] = TypeAdapter(
-    dict[str, Pronunciation | None]
-)
+_ENTRY_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {
+    "pronunciations": TypeAdapter(dict[str, Pronunciation | None]),
+    "comments": TypeAdapter(dict[str, Comment | None]),
+}
+"""The fields of which a delta has only the changed entries, null for absent ones."""
+
+_ENTRY_KEYS = {"pronunciations": "written", "comments": "comment_id"}
+
+_DOCUMENT_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS, *_ENTRY_ADAPTERS)
 
 _VOICE_FIELDS = frozenset({"cast", "first_names"})
 
@@ -241,40 +245,46 @@ def _to_plain(value: Any) -> Any:
 
 
 def _diff_field(name: str, before: Any, after: Any) -> tuple[Any, Any]:
-    if name != _PRONUNCIATIONS_FIELD:
+    if name not in _ENTRY_ADAPTERS:
         return _to_plain(before), _to_plain(after)
     changed = [one for one in {**before, **after} if before.get(one) != after.get(one)]
     return _encode_entries(before, changed), _encode_entries(after, changed)
 
 
-def _encode_entries(entries: Mapping[str, Pronunciation], names: Iterable[str]) -> dict[str, Any]:
+def _encode_entries(entries: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: asdict(entries[name]) if name in entries else None for name in names}
 
 
 def _field_still_applies(document: Document, name: str, after: Any) -> bool:
     value = getattr(document, name)
     return bool(
-        (_encode_entries(value, after) if name == _PRONUNCIATIONS_FIELD else _to_plain(value))
-        == after
+        (_encode_entries(value, after) if name in _ENTRY_ADAPTERS else _to_plain(value)) == after
     )
 
 
-def parse_changed_entries(entries: Any) -> dict[str, Pronunciation]:
-    """The pronunciations on one side of a delta.
+def parse_changed_entries(name: str, entries: Any) -> dict[str, Any]:
+    """The pronunciations or comments on one side of a delta, by their keys.
+
+    Args:
+        name: The document's field.
+        entries: That side.
 
     Raises:
         ValueError: The record is malformed.
     """
-    brought = _PRONUNCIATIONS_ADAPTER.validate_python(entries)
-    if any(one is not None and one.written != name for name, one in brought.items()):
-        raise ValueError("a pronunciation stands under another word")
-    return {name: one for name, one in brought.items() if one is not None}
+    brought = _ENTRY_ADAPTERS[name].validate_python(entries)
+    if any(
+        one is not None and getattr(one, _ENTRY_KEYS[name]) != key for key, one in brought.items()
+    ):
+        raise ValueError("an entry stands under another key")
+    return {key: one for key, one in brought.items() if one is not None}
 
 
 def _parse_field(name: str, value: Any, document: Document) -> Any:
-    if name == _PRONUNCIATIONS_FIELD:
-        kept = {one: entry for one, entry in document.pronunciations.items() if one not in value}
-        return kept | parse_changed_entries(value)
+    if name in _ENTRY_ADAPTERS:
+        known = getattr(document, name)
+        kept = {key: entry for key, entry in known.items() if key not in value}
+        return kept | parse_changed_entries(name, value)
     if name == "settings":
         return SETTINGS_ADAPTER.validate_python(value)
     return tuple(value) if name in _TAKE_FIELDS else value

@@ -34,6 +34,7 @@ from studio.dialog.model import Line as DialogLine
 from studio.dialog.pronunciation import Pronunciation
 from studio.engine.job import MAX_TRIES
 from studio.errors import BadInput
+from studio.project.comments import COMMENTS_ADAPTER, Comment
 
 
 class LineKind(StrEnum):
@@ -126,6 +127,7 @@ class Document:
         accepted_takes: Takes that a user approved in spite of quality issues.
         pronunciations: By the written word.
         starred_takes: Takes that a user marked with a star.
+        comments: By their ids, each on one of the lines; the oldest first.
     """
 
     name: str = ""
@@ -139,6 +141,7 @@ class Document:
     accepted_takes: tuple[str, ...] = ()
     pronunciations: Mapping[str, Pronunciation] = field(default_factory=dict)
     starred_takes: tuple[str, ...] = ()
+    comments: Mapping[str, Comment] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[ProjectLine]:
         """Iterate over the lines in order."""
@@ -171,6 +174,7 @@ def encode_line(line: ProjectLine) -> dict[str, Any]:
 def encode_document(document: Document) -> dict[str, Any]:
     """A document as a readable record in files."""
     entries = [asdict(one) for one in document.pronunciations.values()]
+    comments = [asdict(one) for one in document.comments.values()]
     return {
         "name": document.name,
         "cast": dict(document.cast),
@@ -182,6 +186,7 @@ def encode_document(document: Document) -> dict[str, Any]:
         "accepted_takes": list(document.accepted_takes),
         **({"pronunciations": entries} if entries else {}),
         **({"starred_takes": list(document.starred_takes)} if document.starred_takes else {}),
+        **({"comments": comments} if comments else {}),
     }
 
 
@@ -197,12 +202,14 @@ def read_document(record: Mapping[str, Any]) -> Document:
     if len(by_id) != len(lines):
         raise ValueError("two lines have the same id")
     entries = PRONUNCIATIONS_ADAPTER.validate_python(record.get("pronunciations", ()))
+    comments = COMMENTS_ADAPTER.validate_python(record.get("comments", ()))
     return _DOCUMENT_ADAPTER.validate_python(
         {
             **record,
             "lines": by_id,
             "order": tuple(line.line_id for line in lines),
             "pronunciations": {one.written: one for one in entries},
+            "comments": {one.comment_id: one for one in comments},
         }
     )
 

@@ -11,6 +11,7 @@ from studio.dialog.model import Dialog, normalize_spoken_text
 from studio.dialog.pronunciation import Pronunciation, PronunciationRules
 from studio.errors import EditConflict
 from studio.project import ops
+from studio.project.comments import select_for_lines
 from studio.project.document import Document, LineKind, clean_project_name
 from studio.project.edits import EditLookups, apply_edits
 from studio.project.history import Author, Entry, EntryKind, HistoryStep, parse_person
@@ -196,7 +197,8 @@ class DocumentEditor:
         if base_rev < core.rev:
             foreign = self._load_footprint(base_rev).find_changes_by_others(base_rev, author.client)
             check_mergeable(core.document, edits, foreign, rev=core.rev)
-        outside = EditLookups(core.take_store.find, core.voice_resolver.look_up_speakers())
+        speakers = core.voice_resolver.look_up_speakers()
+        outside = EditLookups(core.take_store.find, speakers, core.deps.now_s)
         return self._record(apply_edits(core.document, edits, outside), author)
 
     def merge_script(self, dialog: Dialog, author: Author, base_rev: int) -> EditEvent:
@@ -320,7 +322,8 @@ class DocumentEditor:
     def _choose_takes(self, after: Document) -> Document:
         """Choose a fitting take for each changed line, if there is one.
 
-        This is part of the same step, so that undo restores the earlier choice.
+        Comments go with their line. Both are part of the same step, so that undo restores the
+        earlier choice, and a line with its comments.
         """
         core, before = self._state, self._state.document
         previous = context = core.line_states.context
@@ -331,6 +334,7 @@ class DocumentEditor:
             *find_respelled_lines(before, after),
             *find_revoiced_lines(previous, context, before, after),
         ]
+        after = replace(after, comments=select_for_lines(after.comments, after.lines))
         lines = LineStates(core, after, context)
         return lines.choose_current(changed + self._respelled_lines)
 

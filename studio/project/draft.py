@@ -11,6 +11,7 @@ from typing import Any
 from studio.dialog.model import MAX_LINES, MAX_SCRIPT_BYTES, name_key, same_name
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
 from studio.errors import BadInput, NotFound
+from studio.project.comments import check_comments
 from studio.project.document import Document, ProjectLine, ProjectSettings
 
 _MAX_WORK_CHARS = 50_000_000
@@ -37,6 +38,7 @@ class DocumentDraft:
         self.accepted_takes = dict.fromkeys(document.accepted_takes)
         self.starred_takes = dict.fromkeys(document.starred_takes)
         self.pronunciations = dict(document.pronunciations)
+        self.comments = dict(document.comments)
 
     @cached_property
     def _order(self) -> LineOrder:
@@ -69,6 +71,7 @@ class DocumentDraft:
                 f"A project has at most {MAX_PRONUNCIATIONS:,} pronunciations. Remove some first."
             )
         self._check_line_count()
+        check_comments(self.comments, len(self._before.comments))
         if self._has("_speakers"):
             self.lines |= self._speakers.renamed(self.lines)
         document = replace(
@@ -88,6 +91,7 @@ class DocumentDraft:
             accepted_takes=tuple(self.accepted_takes),
             starred_takes=tuple(self.starred_takes),
             pronunciations=self.pronunciations,
+            comments=self.comments,
         )
         check_growth(self._before, document)
         return document

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
@@ -15,6 +16,7 @@ from studio.dialog.tags import write_pause
 from studio.engine.job import MAX_TRIES
 from studio.errors import BadInput, Conflict, NotFound
 from studio.project import ops
+from studio.project.comments import Comment, clean_author, clean_comment_text
 from studio.project.document import (
     Document,
     LineKind,
@@ -61,6 +63,11 @@ class TakeInfo(Protocol):
         """What it was made with."""
         ...
 
+    @property
+    def source(self) -> str | None:
+        """Where it comes from if no engine spoke it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class EditLookups:
@@ -69,10 +76,12 @@ class EditLookups:
     Attributes:
         find_take: Finds a take by its id; raises `NotFound`.
         find_speaker_id: Finds the id of the library's speaker of a name; None if there is none.
+        now_s: The time, in seconds since 1970.
     """
 
     find_take: Callable[[str], TakeInfo]
     find_speaker_id: Callable[[str], str | None]
+    now_s: Callable[[], float] = time.time
 
 
 def apply_edits(document: Document, edits: Iterable[ops.Op], outside: EditLookups) -> Document:
@@ -135,8 +144,8 @@ def _(edit: ops.Choose, draft: DocumentDraft, outside: EditLookups) -> None:
     take = outside.find_take(edit.take_id)
     if take.line_id != line.line_id or take.take_id in draft.deleted_takes:
         raise NotFound("This take isn't there any more.")
-    # The seed of a line with a seed of its own becomes that of the chosen take.
-    seed = None if line.seed is None else take.seed
+    # A line's own seed becomes that of the chosen take; a recording has none.
+    seed = line.seed if line.seed is None or take.source is not None else take.seed
     draft.update_line(line.line_id, chosen=take.take_id, seed=seed)
 
 
@@ -165,6 +174,10 @@ def _(edit: ops.Join, draft: DocumentDraft, _: EditLookups) -> None:
     text = paragraph(" ".join(_to_text(line) for line in lines))
     draft.delete(line.line_id for line in lines[1:])
     draft.update_line(first.line_id, text=text)
+    joined = {line.line_id for line in lines[1:]}
+    for key, comment in draft.comments.items():
+        if comment.line_id in joined:
+            draft.comments[key] = replace(comment, line_id=first.line_id)
 
 
 @_apply_edit.register
@@ -233,6 +246,32 @@ def _(edit: ops.SetPronunciations, draft: DocumentDraft, _: EditLookups) -> None
     for written in edit.remove:
         draft.pronunciations.pop(written, None)
     draft.pronunciations |= {one.written: one for one in put}
+
+
+@_apply_edit.register
+def _(edit: ops.AddComment, draft: DocumentDraft, outside: EditLookups) -> None:
+    draft.spend(1, len(edit.text))
+    line_id = draft.get_line(edit.line_id).line_id
+    author, text = clean_author(edit.author), clean_comment_text(edit.text)
+    comment = Comment(edit.comment_id, line_id, author, outside.now_s(), text)
+    draft.comments.setdefault(edit.comment_id, comment)
+
+
+@_apply_edit.register
+def _(edit: ops.ChangeComment, draft: DocumentDraft, _: EditLookups) -> None:
+    comment = draft.comments.get(edit.comment_id)
+    if comment is None:
+        raise NotFound("This comment isn't there any more; somebody deleted it.")
+    if edit.resolved is not None:
+        comment = replace(comment, resolved=edit.resolved)
+    if edit.text is not None:
+        comment = replace(comment, text=clean_comment_text(edit.text))
+    draft.comments[edit.comment_id] = comment
+
+
+@_apply_edit.register
+def _(edit: ops.DeleteComment, draft: DocumentDraft, _: EditLookups) -> None:
+    draft.comments.pop(edit.comment_id, None)
 
 
 @_apply_edit.register

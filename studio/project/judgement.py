@@ -282,6 +282,8 @@ def _make_plantable(core: ProjectState, line: ProjectLine) -> PlantableTake | No
     take = lines.find_chosen(line)
     if line.kind is not LineKind.SPEECH or take is None or take.cut or not lines.is_ready(line):
         return None
+    if take.source is not None:
+        return None
     text = context.build_spoken_text(line)
     if "[" in text or not 0 < len(text) <= _MAX_CHARS:
         return None

@@ -206,6 +206,16 @@ class LineStates:
         take = self.find_chosen(line)
         return take is not None and self._is_current(line, take)
 
+    def is_recorded(self, line: ProjectLine) -> bool:
+        """Whether a person said its chosen take, so that only a person takes another one.
+
+        A damaged one counts, too; one whose audio a person freed doesn't.
+        """
+        take, store = self._core.take_store.get(line.chosen), self._core.take_store
+        if take is None or take.source is None or take.take_id in self._document.deleted_takes:
+            return False
+        return store.is_damaged(take) or not store.is_freed(take)
+
     def find_current(self, line: ProjectLine, seed: int | None = None) -> Take | None:
         """The newest take that matches a line and a seed; with None, the line's own seed or any."""
         wanted = line.seed if seed is None else seed
@@ -228,6 +238,7 @@ class LineStates:
         """A freed take that matches: that of a seed, or with None the chosen one."""
         for take in self.list_takes(line.line_id):
             is_meant = take.take_id == line.chosen if seed is None else take.seed == seed
+            is_meant = is_meant and take.source is None
             if is_meant and not take.cut and self._is_freed(take) and self._is_current(line, take):
                 return take
         return None
@@ -244,7 +255,7 @@ class LineStates:
                 continue
             if not self._core.take_store.list_for_line(line_id):
                 continue
-            if self.is_ready(line) or self.find_freed(line):
+            if self.is_recorded(line) or self.is_ready(line) or self.find_freed(line):
                 continue
             take = self.find_current(line)
             if take is not None:
@@ -255,6 +266,8 @@ class LineStates:
         return self._core.take_store.is_freed(take)
 
     def _is_current(self, line: ProjectLine, take: Take) -> bool:
+        if take.source is not None:  # another engine or seed makes no other recording
+            return take.text == line.text
         return line.seed in (None, take.seed) and self._matches_key(line, take)
 
     def _matches_key(self, line: ProjectLine, take: Take) -> bool:
@@ -319,6 +332,14 @@ class RenderEvent:
 @dataclass(frozen=True, slots=True)
 class StorageEvent:
     """The project can't be saved to disk, or can be again."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeardLine:
+    """Where the play-head of the page is that said so last; it is kept in memory only."""
+
+    line_id: str | None
+    playing: bool
 
 
 ProjectEvent = EditEvent | LineEvent | RenderEvent | StorageEvent

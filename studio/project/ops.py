@@ -11,6 +11,7 @@ from studio.dialog.pronunciation import MAX_PRONUNCIATION_CHARS, MAX_PRONUNCIATI
 
 LineId = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
 TakeId = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+CommentId = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
 LineIds = Annotated[list[LineId], Field(max_length=20_000)]
 
 
@@ -161,6 +162,32 @@ class SetPronunciations(_Op):
     remove: Annotated[list[str], Field(max_length=MAX_PRONUNCIATIONS)] = []
 
 
+class AddComment(_Op):
+    """Comment on a line; a comment that exists already stays. The studio sets the time."""
+
+    op: Literal["comment"]
+    comment_id: CommentId
+    line_id: LineId
+    author: str
+    text: str
+
+
+class ChangeComment(_Op):
+    """Resolve a comment or open it again, or change its text."""
+
+    op: Literal["change_comment"]
+    comment_id: CommentId
+    resolved: bool | None = None
+    text: str | None = None
+
+
+class DeleteComment(_Op):
+    """Delete a comment; no error if it is deleted already."""
+
+    op: Literal["delete_comment"]
+    comment_id: CommentId
+
+
 class Rename(_Op):
     """Rename the project."""
 
@@ -195,6 +222,9 @@ Op = Annotated[
     | RenameSpeaker
     | SetSettings
     | SetPronunciations
+    | AddComment
+    | ChangeComment
+    | DeleteComment
     | Rename
     | Replace,
     Field(discriminator="op"),

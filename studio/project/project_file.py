@@ -19,6 +19,7 @@ from studio.dialog.model import clean_name
 from studio.dialog.pronunciation import Pronunciation, check_pronunciations
 from studio.errors import BadInput, StorageFailed, StudioError
 from studio.project import folder as layout
+from studio.project.comments import Comment, check_comments, check_kept_comment
 from studio.project.delta import apply_delta, parse_changed_entries, read_delta
 from studio.project.document import (
     LINE_ADAPTER,
@@ -32,11 +33,11 @@ from studio.project.history import EntryKind, read_entries
 from studio.project.session import ProjectSession
 from studio.project.snapshot import (
     MAX_SNAPSHOT_BYTES,
-    MAX_TIME_S,
     ProjectSnapshot,
     read_snapshot,
 )
 from studio.storage.disk import Disk, open_atomic, storage_errors
+from studio.storage.records import MAX_TIME_S
 from studio.voices.voice_pack import VOICE_PACK_SUFFIX as PACK
 
 PROJECT_SUFFIX = ".tableread.zip"
@@ -196,6 +197,7 @@ _FieldName = Literal[
     "accepted_takes",
     "pronunciations",
     "starred_takes",
+    "comments",
 ]
 _LineSide = dict[str, Any] | None
 _OrderChange = tuple[_Offset, list[_LineId], list[_LineId], _LineId | None]
@@ -279,6 +281,8 @@ def _check_document(document: Document) -> None:
     _check_names(document.name, document.cast, document.first_names)
     for line in document:
         check_line(line)
+    _check_comments(document.comments)
+    check_comments(document.comments)
 
 
 def _check_values(delta: _DeltaRecord) -> None:
@@ -287,8 +291,10 @@ def _check_values(delta: _DeltaRecord) -> None:
             check_line(LINE_ADAPTER.validate_python({**side, "line_id": line_id}))
     for values in zip(*delta.fields.values(), strict=True):
         fields = dict(zip(delta.fields, values, strict=True))
-        entries = parse_changed_entries(fields.pop("pronunciations", {}))
-        _check_pronunciations(entries)
+        _check_pronunciations(
+            parse_changed_entries("pronunciations", fields.pop("pronunciations", {}))
+        )
+        _check_comments(parse_changed_entries("comments", fields.pop("comments", {})))
         checked = _DOCUMENT_ADAPTER.validate_python(fields)
         _check_names(checked.name, checked.cast, checked.first_names)
 
@@ -304,6 +310,11 @@ def _check_names(
             raise ValueError("a speaker's name isn't as it is kept")
     if any(len(voice or "") > _MAX_ID_CHARS for voice in cast.values()):
         raise ValueError("a voice's id is too long")
+
+
+def _check_comments(comments: Mapping[str, Comment]) -> None:
+    for one in comments.values():
+        check_kept_comment(one)
 
 
 def _check_pronunciations(entries: Mapping[str, Pronunciation]) -> None:

@@ -18,7 +18,7 @@ from studio.project.folder import (
     select_unused_audio,
 )
 from studio.project.session import ProjectSession
-from studio.project.takes import find_unused_takes
+from studio.project.takes import find_unused_takes, is_recorded
 from studio.storage.disk import DiskUsage, measure_files
 from studio.storage.file_cache import FileState, StateCache, read_state
 
@@ -49,6 +49,7 @@ class _UnusedFiles:
 
     name: str
     takes: tuple[Path, ...]
+    recorded_takes: tuple[Path, ...]
     recordings: tuple[Path, ...]
 
 
@@ -102,7 +103,9 @@ class ProjectLists:
             unused = self._unused.get(str(root), state, lambda: _find_unused(root, document))
         if unused is None:
             return None
-        recordings = measure_files(select_unused_audio(unused.recordings))
+        recordings = measure_files(
+            [*unused.recorded_takes, *select_unused_audio(unused.recordings)]
+        )
         return ReclaimableProject(root.name, unused.name, measure_files(unused.takes), recordings)
 
 
@@ -132,6 +135,8 @@ def _find_unused_of_closed(root: Path) -> _UnusedFiles | None:
 
 
 def _find_unused(root: Path, document: Document) -> _UnusedFiles:
-    takes = find_unused_takes(root / layout.TAKES_FOLDER, document)
+    unused = find_unused_takes(root / layout.TAKES_FOLDER, document)
+    recorded = tuple(filter(is_recorded, unused))
+    takes = tuple(path for path in unused if path not in recorded)
     unplayed = find_unplayed_audio(root / layout.AUDIO_FOLDER, document)
-    return _UnusedFiles(document.name, tuple(takes), tuple(unplayed))
+    return _UnusedFiles(document.name, takes, recorded, tuple(unplayed))

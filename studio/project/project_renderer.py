@@ -283,6 +283,8 @@ class ProjectRenderer:
         core = self._state
         if line.kind is LineKind.SILENCE:
             return False
+        if not again and core.line_states.is_recorded(line):
+            return False
         if line.locked:
             # Only the take that it was locked with, if that was freed.
             return not again and core.line_states.find_freed(line) is not None
@@ -483,6 +485,8 @@ class ProjectRenderer:
         line = core.document.lines.get(take.line_id)
         if line is None or line.locked:
             return
+        if not again and core.line_states.is_recorded(line):
+            return
         is_ready = core.line_states.is_ready(line)
         if is_ready and core.line_states.get_key(line) != take.key:
             return
@@ -538,6 +542,8 @@ class ProjectRenderer:
         core = self._state
         line, most = core.document.lines.get(take.line_id), core.document.settings.tries
         if most == 1 or line is None or line.locked or line.seed is not None:
+            return None
+        if core.line_states.is_recorded(line):
             return None
         if core.line_states.get_key(line) != take.key or self._score(take) == 0:
             return None

@@ -32,12 +32,12 @@ class ReclaimableSpace:
 
     @property
     def recordings(self) -> DiskUsage:
-        """The unused recordings of all projects."""
+        """The unused recordings of all projects, recorded takes included."""
         return sum((one.recordings for one in self.projects), DiskUsage())
 
 
 def find_reclaimable(projects: Projects) -> ReclaimableSpace:
-    """Find what can be reclaimed; looks only at names and sizes of files, and opens no project."""
+    """Find what can be reclaimed; looks at names and sizes of files, and opens no project."""
     found = projects.list_reclaimable()
     return ReclaimableSpace(_rank_projects(found), projects.trash.measure())
 
@@ -63,7 +63,8 @@ def reclaim_space(
             continue
         try:
             session = projects.open(one.project_id)
-            takes, recordings = session.free_unused_takes(), session.free_unused_audio()
+            takes, recorded = session.free_unused_takes()
+            recordings = recorded + session.free_unused_audio()
             freed.append(
                 ReclaimableProject(one.project_id, session.document.name, takes, recordings)
             )

@@ -78,7 +78,9 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
         title=name,
         speakers=tuple({name_key(name): name for name, _ in spoken}.values()),
         language=language or find_common_language(take.language for _, take in spoken),
-        engines=tuple(dict.fromkeys(canonical_name(take.backend) for _, take in spoken)),
+        engines=tuple(
+            dict.fromkeys(canonical_name(take.backend) for _, take in spoken if take.backend)
+        ),
     )
     return Scene(
         timeline,

@@ -15,6 +15,7 @@ from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Dialog, Notice, spelling_notices
 from studio.dialog.script import number_rows, write_script
+from studio.engine.event_log import EventLog
 from studio.errors import Conflict, FileDamaged
 from studio.project import folder as layout
 from studio.project.document import Document, LineKind
@@ -32,6 +33,7 @@ from studio.project.line_states import (
     STUDIO_AUTHOR,
     Autosave,
     EditEvent,
+    HeardLine,
     LineEvent,
     LineView,
     ProjectState,
@@ -58,6 +60,7 @@ class ProjectSession:
     Attributes:
         lock: To be held while several values are read that must be consistent.
         events: The project's events.
+        heard: Where the play-head is; the latest only.
         take_store: The project's takes.
     """
 
@@ -71,6 +74,7 @@ class ProjectSession:
         self.folder = folder
         self._state = core = ProjectState(folder, tools)
         self.lock, self.events, self.take_store = core.lock, core.events, core.take_store
+        self.heard: EventLog[HeardLine] = EventLog(1)
         self.colours = SceneColours()
         self._editor = DocumentEditor(core)
         self._autosave = Autosave(core)
@@ -284,7 +288,7 @@ class ProjectSession:
         line = self._state.line(take.line_id)
         if line.locked:
             raise Conflict("This line is locked. Unlock it first.")
-        if self._state.line_states.get_key(line) != take.key:
+        if take.source is None and self._state.line_states.get_key(line) != take.key:
             raise Conflict("This line was changed meanwhile. Render it, and mark the words again.")
 
     def merge_script(
@@ -411,8 +415,11 @@ class ProjectSession:
                 self.folder.disk.remove(path)
             return held
 
-    def free_unused_takes(self) -> DiskUsage:
+    def free_unused_takes(self) -> tuple[DiskUsage, DiskUsage]:
         """Delete the audio of deleted takes; their records stay, for undo.
+
+        Returns:
+            What generated takes took, and what recorded ones took.
 
         Raises:
             StorageFailed: The latest deletion can't be saved, or a file can't be deleted.

@@ -12,12 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from studio.project.document import Document, encode_document, read_document
 from studio.project.history import Marks
-from studio.storage.records import RecordFormat, add_checksum
+from studio.storage.records import MAX_TIME_S, RecordFormat, add_checksum
 
-SNAPSHOT_FORMAT = RecordFormat("This project", further=frozenset({"starred_takes"}))
-
-MAX_TIME_S = 253_402_300_000.0
-"""In the year 9999, the last that dates can have."""
+SNAPSHOT_FORMAT = RecordFormat("This project", further=frozenset({"starred_takes", "comments"}))
 
 MAX_SNAPSHOT_BYTES = 64_000_000
 """Limit for an imported project; thirty thousand lines take a tenth of it."""

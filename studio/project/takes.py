@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from threading import Lock
 
@@ -32,7 +33,7 @@ from studio.quality.checks import QualityIssue, TakeMetrics
 from studio.storage.disk import Disk, DiskUsage, measure_checksum, storage_errors
 from studio.storage.records import RecordFormat, check_sum
 
-TAKE_FORMAT = RecordFormat("The record of a take")
+TAKE_FORMAT = RecordFormat("The record of a take", further=frozenset({"source"}))
 _WAV_HEADER_BYTES = 44
 
 
@@ -53,12 +54,23 @@ class TakePatch:
     resumes: int
 
 
+class TakeSource(StrEnum):
+    """Where a take comes from that no engine spoke."""
+
+    RECORDING = "recording"
+    """A person said it."""
+
+    ACTED = "acted"
+    """A person said it, and an engine changed the voice."""
+
+
 @dataclass(frozen=True, slots=True)
 class Take:
-    """One generated result of a line.
+    """One result of a line: generated, or recorded.
 
     Attributes:
         key: Digest of the text, voice, backend, language and parameters.
+        backend: What generated it, or changed its voice; "" of a recording as it is.
         voice: The voice's name, for people.
         samples: Length at the studio's rate.
         created_at: ISO 8601 in UTC.
@@ -74,6 +86,7 @@ class Take:
             millisecond and the one after its last; None until they are timed.
         phonemes: What is said, as `pack_phonemes` writes it; None until it is timed.
         recognised: What a recogniser understood; None if none has listened to it.
+        source: None of what an engine spoke. A recording has seed 0, and can't be made again.
     """
 
     take_id: str
@@ -97,6 +110,7 @@ class Take:
     phonemes: str | None = None
     recognised: WordCheck | None = None
     patch: TakePatch | None = None
+    source: TakeSource | None = None
 
     @property
     def issues(self) -> tuple[QualityIssue, ...]:
@@ -132,7 +146,8 @@ def list_plain_fields(take: Take) -> dict[str, object]:
 
 def encode_take(take: Take) -> bytes:
     """A take's record as the content of its file."""
-    return TAKE_FORMAT.encode(_TAKE_ADAPTER.dump_python(take, mode="json"))
+    none = {"source"} if take.source is None else None
+    return TAKE_FORMAT.encode(_TAKE_ADAPTER.dump_python(take, mode="json", exclude=none))
 
 
 def read_take_record(path: Path) -> Take:
@@ -279,8 +294,9 @@ class TakeStore:
     def describe_damage(self, take: Take) -> str:
         """What to say of a take whose audio is damaged."""
         path = self.get_audio_path(take)
+        remedy = "Render" if take.source is None else "Record"
         return (
-            f"The audio of this line's take has changed on the disk ({_show(path)}). Render the "
+            f"The audio of this line's take has changed on the disk ({_show(path)}). {remedy} the "
             "line again, or choose another take."
         )
 
@@ -452,7 +468,8 @@ def iter_line_folders(root: Path) -> Iterator[Path]:
 
 # Unused files of a project: the audio of deleted takes and of takes of deleted lines, recordings
 # that no line plays, and files damaged by a crash. After they are freed, undo of a deletion
-# restores a take's record without its audio, from which it can be rendered again.
+# restores a take's record without its audio, from which it can be rendered again; unless it was
+# recorded, so that recorded takes count as recordings where it is asked whether to free them.
 
 
 def is_unused_take(document: Document, line_id: str, take_id: str) -> bool:
@@ -480,18 +497,33 @@ def find_unused_takes(takes: Path, document: Document) -> list[Path]:
     return found
 
 
-def free_unused_takes(shelf: TakeStore, document: Document) -> DiskUsage:
+def is_recorded(audio: Path) -> bool:
+    """Whether a take's record says that it was recorded, as no rendering brings it back."""
+    try:
+        return TAKE_FORMAT.decode(audio.with_suffix(".json").read_bytes()).get("source") is not None
+    except (OSError, ValueError, FormatNewer):
+        return False
+
+
+def free_unused_takes(shelf: TakeStore, document: Document) -> tuple[DiskUsage, DiskUsage]:
     """Delete the audio of an open project's unused takes; their deletion has to be saved before.
 
     Files are deleted one by one, so that after a crash each take is whole or freed.
 
+    Returns:
+        What generated takes took, with torn files, and what recorded ones took.
+
     Raises:
         StorageFailed: A file can't be deleted; those before it are.
     """
-    freed = DiskUsage()
+    generated = recorded = DiskUsage()
     for take in shelf:
         is_there = shelf.is_damaged(take) or not shelf.is_freed(take)
         if is_there and is_unused_take(document, take.line_id, take.take_id):
-            freed += DiskUsage(1, shelf.free(take))
+            freed = DiskUsage(1, shelf.free(take))
+            if take.source is None:
+                generated += freed
+            else:
+                recorded += freed
     torn = shelf.remove_torn()
-    return freed + DiskUsage(len(torn), sum(torn))
+    return generated + DiskUsage(len(torn), sum(torn)), recorded

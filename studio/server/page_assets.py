@@ -37,6 +37,7 @@ _STYLES = (
     "goto_bar",
     "line_panel",
     "takes",
+    "record_panel",
     "cast_panel",
     "pronunciations",
     "library_panel",

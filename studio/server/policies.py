@@ -38,6 +38,9 @@ class Access(Enum):
     ANYBODY = auto()
     """Even callers who haven't signed in; the request gets no session."""
 
+    REVIEWER = auto()
+    """Holders of a review link, which the route itself looks up; the request gets no session."""
+
     GUEST = auto()
     """Callers who have signed in, if there is a password; the route's guard checks that."""
 
@@ -122,6 +125,9 @@ upload_policy = partial(
     is_upload=True,
 )
 """Policy of a route under `/studio` whose body is a file."""
+
+reviewer_policy = partial(RoutePolicy, Access.REVIEWER)
+"""Policy of a route under `/studio/review`, which pages of review links call."""
 
 speech_policy = partial(
     RoutePolicy, Access.GUEST, request_class=RequestClass.UNCOUNTED, opens_workspace=True

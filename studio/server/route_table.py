@@ -28,16 +28,29 @@ from studio.server.routes.project_routes import (
     space_routes,
 )
 from studio.server.routes.pronunciation_routes import line_check_routes, pronunciation_routes
+from studio.server.routes.reading_routes import reading_routes, table_read_page
+from studio.server.routes.review_routes import (
+    find_review,
+    review_link_routes,
+    review_page,
+    reviewer_routes,
+)
 from studio.server.routes.speaker_routes import speaker_routes, upload_routes
 from studio.server.routes.state_feed import StateFeeds, StateReader
 from studio.server.routes.voice_routes import voice_routes
 from studio.server.v1.speech_api import speech_api
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
+from studio.sharing.reviews import ReviewLinks
 
 
-def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
-    """The page's routers; the fixed paths of a router come before the parameters of the next."""
+def page_parts(setup: SetupReport, reviews: ReviewLinks | None = None) -> tuple[APIRouter, ...]:
+    """The page's routers; the fixed paths of a router come before the parameters of the next.
+
+    Args:
+        setup: Reports the installation of the model packages.
+        reviews: The review links; None where the studio isn't shared.
+    """
     exports_of = scene_exports()
     reader = StateReader(setup, lambda studio: export_bodies(exports_of.get(studio)))
     return (
@@ -47,6 +60,8 @@ def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
         sound_export_routes(exports_of),
         project_routes,
         project_event_routes(StateFeeds(reader)),
+        reading_routes,
+        review_link_routes(reviews),
         judge_routes(),
         project_audio_routes,
         space_routes,
@@ -59,8 +74,17 @@ def page_parts(setup: SetupReport) -> tuple[APIRouter, ...]:
     )
 
 
+_READING = Path("page/reading")
+"""Of the assets: the pages that only read."""
+
+
 def studio_routes(
-    studio_of: StudioOf, setup: SetupReport, *, guard: Callable[..., Any], assets: Path
+    studio_of: StudioOf,
+    setup: SetupReport,
+    *,
+    guard: Callable[..., Any],
+    assets: Path,
+    reviews: ReviewLinks | None = None,
 ) -> list[BaseRoute]:
     """The routes under `/studio`.
 
@@ -69,12 +93,17 @@ def studio_routes(
         setup: Reports the installation of the model packages.
         guard: Dependency that refuses a request that isn't signed in.
         assets: Folder of the page's scripts and styles; served without a sign-in.
+        reviews: The review links; None where the studio isn't shared.
     """
     router = APIRouter(dependencies=[Depends(guard), Depends(current_studio(studio_of))])
-    for part in page_parts(setup):
+    for part in page_parts(setup, reviews):
         router.include_router(part)
+    unguarded = APIRouter()
+    unguarded.include_router(table_read_page(assets / _READING))
+    unguarded.include_router(review_page(reviews, assets / _READING))
+    unguarded.include_router(reviewer_routes, dependencies=[Depends(find_review(reviews))])
     files = RoutePolicy(Access.ANYBODY)(AssetFiles(PageAssets(assets)))
-    return [*router.routes, Mount("/studio/assets", files)]
+    return [*unguarded.routes, *router.routes, Mount("/studio/assets", files)]
 
 
 def service_routes(

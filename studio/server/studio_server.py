@@ -39,6 +39,7 @@ from studio.server.route_table import service_routes, studio_routes
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
 from studio.sharing.quota import VisitLimits
+from studio.sharing.reviews import ReviewLinks
 from studio.sharing.sessions import VisitorSessions
 from studio.storage.workspace import ASSETS, remove_temp_files
 from studio.ui.blocks import create_ui, launch_look
@@ -68,6 +69,7 @@ class ServerEntry:
         studio: The owner's.
         hosts: The allowed host names.
         sessions: The visitors'; None if everybody works in the owner's studio.
+        reviews: The review links; None where there are no visitors.
         api_key: The key that programs send; None if there is none.
         form: Where people sign in.
         framed_by_hub: Whether the page is shown in a frame of Hugging Face's.
@@ -78,6 +80,7 @@ class ServerEntry:
     hosts: OriginGuard
     form: LoginForm
     sessions: VisitorSessions | None = None
+    reviews: ReviewLinks | None = None
     api_key: str | None = field(default=None, repr=False)
     framed_by_hub: bool = False
     prefix: str = ""
@@ -198,6 +201,8 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
         _launch(page, arguments, StudioServer(entry, setup))
         if page.share_url:
             entry.hosts.add(page.share_url)
+        if entry.reviews is not None:
+            entry.reviews.public_url = page.share_url or None
         with announced(
             page.local_url or "",
             replace(arguments, host=page.server_name),  # which a variable of Gradio's may set
@@ -224,7 +229,13 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
         super().__init__(
             routes=[
                 Route("/logout", self._sign_out),  # before Gradio's, which signs everybody out
-                *studio_routes(entry.studio_of, setup, guard=entry.require_login, assets=ASSETS),
+                *studio_routes(
+                    entry.studio_of,
+                    setup,
+                    guard=entry.require_login,
+                    assets=ASSETS,
+                    reviews=entry.reviews,
+                ),
                 *service_routes(entry.studio, entry.studio_of, guard=guard),
             ],
             exception_handlers={**HANDLERS, KeyError: _answer_unknown},
@@ -321,6 +332,7 @@ def _build_entry(arguments: ServeArguments, studio: Studio, opening_script: str)
         hosts=OriginGuard(arguments.host, config.all_hosts),
         form=GradioForm(),
         sessions=sessions,
+        reviews=ReviewLinks(studio) if sessions is not None else None,
         api_key=config.api_key,
         framed_by_hub=config.is_space,
         prefix=config.prefix,

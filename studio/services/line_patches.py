@@ -158,6 +158,10 @@ def _find_ready(session: ProjectSession, line_id: str) -> tuple[ProjectLine, Tak
         raise NotFound("The audio of this line's take was freed. Render the line first.")
     if view.state is not LineState.READY or view.take is None:
         raise Conflict("This line has no audio of its words as they are now. Render it first.")
+    if view.take.source is not None:
+        raise BadInput(
+            "Words of a recording can't be said again by an engine. Record the line again."
+        )
     return view.line, view.take
 
 

@@ -22,6 +22,7 @@ from studio.hearing.recognition import RECOGNISERS, RecogniserModel, Recognisers
 from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
 from studio.services.line_patches import LinePatches
+from studio.services.line_recordings import LineRecordings
 from studio.services.previews import VoicePreviews
 from studio.services.render_jobs import RenderJobs, RenderOptions
 from studio.services.sample_listening import SampleListener
@@ -104,6 +105,7 @@ class Studio:
             self.aligner.align_words,
             lambda clip, said: engine.renderer.check(clip, said),  # which may be replaced later
         )
+        self.recordings = LineRecordings(engine)
         self.projects = Projects(
             options.workspace / "projects",
             engine,

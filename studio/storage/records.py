@@ -17,6 +17,9 @@ from typing import Any
 from studio.errors import FormatNewer
 from studio.storage.disk import Disk, read_json
 
+MAX_TIME_S = 253_402_300_000.0
+"""In the year 9999, the last that dates can have."""
+
 Record = dict[str, Any]
 Step = Callable[[Record], Record]
 """Makes a record of one version a record of the next."""

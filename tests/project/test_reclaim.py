@@ -336,7 +336,7 @@ def test_a_take_that_comes_back_while_it_is_freed_is_whole_or_gone(studio: Studi
     (take,) = session.list_takes(line_id)
     for _ in range(10):
         delete_take(session, take)
-        assert session.free_unused_takes().count == 1
+        assert session.free_unused_takes()[0].count == 1
         session.undo(IDA, session.rev)
         session.render([line_id])
         session.free_unused_takes()

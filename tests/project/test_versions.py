@@ -231,7 +231,7 @@ def test_a_newer_take_is_left_out_as_such(bench: Bench) -> None:
     root = first_project(bench)
     path = root / "takes" / LINES[0] / "0123456789abcdef.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({**FIRST_TAKE, "version": 2}))
+    path.write_text(json.dumps({**FIRST_TAKE, "version": 3}))
     session = bench.open(root.name)
     (notice,) = session.folder.notices
     assert "Line 1" in notice
@@ -259,6 +259,23 @@ def test_what_is_no_version_is_refused(tmp_path: Path, version: str) -> None:
     assert SpeakerLibrary(tmp_path).list() == ()
     with pytest.raises(StorageFailed):
         SpeakerLibrary(tmp_path).read_record("0123456789ab")
+
+
+def test_a_record_with_a_field_of_the_newest_version_states_that_version(tmp_path: Path) -> None:
+    kind = RecordFormat("This", further=frozenset({"more"}))
+    earlier = RecordFormat("This")
+    assert json.loads(kind.encode({"a": 1, "more": []}))["version"] == 1
+    assert earlier.decode(kind.encode({"a": 1})) == {"a": 1}
+    newest = kind.encode({"a": 1, "more": [2]})
+    assert kind.decode(newest) == {"a": 1, "more": [2]}
+    assert kind.is_current(newest)
+    with pytest.raises(FormatNewer, match="version 2 of its format; this one knows 1"):
+        earlier.decode(newest)
+    path = tmp_path / "one.json"
+    path.write_bytes(kind.encode({"a": 1}))
+    kind.write(Disk(), path, {"a": 1, "more": [2]})
+    kind.write(Disk(), path, {"a": 3})
+    assert [one.name for one in tmp_path.iterdir()] == ["one.json"], "neither is another format"
 
 
 def test_older_records_go_through_every_step(tmp_path: Path) -> None:

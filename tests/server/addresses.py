@@ -20,6 +20,16 @@ PAGE_ADDRESSES = tuple(
 """Method and path, with the names of its parts in braces."""
 
 
+REVIEW_ADDRESSES = (
+    ("GET", "/studio/review/{token}"),
+    ("GET", "/studio/review/{token}/project"),
+    ("GET", "/studio/review/{token}/events"),
+    ("GET", "/studio/review/{token}/takes/{line_id}/{take_id}.wav"),
+    ("POST", "/studio/review/{token}/comments"),
+)
+"""What a review link opens, and nothing else."""
+
+
 def filled(path: str, values: Mapping[str, str]) -> str:
     """A path with something in the place of each name; "0" where nothing is given."""
     return re.sub(r"\{([^}:]+)[^}]*\}", lambda name: values.get(name[1], "0"), path)

@@ -17,6 +17,7 @@ from studio.server.studio_server import ServerEntry
 from studio.services.studio import Studio
 from studio.setup.models_install import NothingToSetUp
 from studio.sharing.quota import VisitLimits
+from studio.sharing.reviews import ReviewLinks
 from studio.sharing.sessions import VisitorSessions
 
 ASSETS = Path(__file__).parents[2] / "assets"
@@ -41,13 +42,27 @@ def front_of(
     clock: Callable[[], float] = time.monotonic,
 ) -> ServerEntry:
     desks = VisitorSessions(studio, limits, clock=clock) if apart else None
-    return ServerEntry(studio, OriginGuard("testserver"), NoForm(), sessions=desks, api_key=key)
+    reviews = ReviewLinks(studio) if apart else None
+    return ServerEntry(
+        studio,
+        OriginGuard("testserver"),
+        NoForm(),
+        sessions=desks,
+        reviews=reviews,
+        api_key=key,
+    )
 
 
 def routes_of(front: ServerEntry) -> FastAPI:
     routes = FastAPI(
         routes=[
-            *studio_routes(front.studio_of, NothingToSetUp(), guard=lambda: None, assets=ASSETS),
+            *studio_routes(
+                front.studio_of,
+                NothingToSetUp(),
+                guard=lambda: None,
+                assets=ASSETS,
+                reviews=front.reviews,
+            ),
             *service_routes(front.studio, front.studio_of, guard=lambda: None),
         ],
         exception_handlers=dict(HANDLERS),

@@ -35,6 +35,7 @@ PAGE = {
     "DELETE /studio/engines/{name}/weights": "owner long",
     "POST /studio/projects/{project_id}/try": "guest fill",
     "POST /studio/projects/{project_id}/lines/{line_id}/patch": "guest fill",
+    "POST /studio/projects/{project_id}/lines/{line_id}/recording": "guest long fill 200MB upload",
     "POST /studio/projects/import": "guest long fill 100GB upload",
     "GET /studio/projects/{project_id}/export": "guest long",
     "POST /studio/projects/{project_id}/audio": "guest long fill 200MB upload",
@@ -58,6 +59,12 @@ PAGE = {
     "POST /studio/projects/{project_id}/render": "guest fill",
     "POST /studio/projects/{project_id}/cancel": "guest",
     "POST /studio/projects/{project_id}/focus": "guest",
+    "GET /studio/projects/{project_id}/reading": "guest",
+    "GET /studio/projects/{project_id}/reading/events": "guest uncounted",
+    "PUT /studio/projects/{project_id}/heard": "guest",
+    "GET /studio/projects/{project_id}/reviews": "owner",
+    "POST /studio/projects/{project_id}/reviews": "owner",
+    "DELETE /studio/projects/{project_id}/reviews/{review_id}": "owner",
     "GET /studio/projects/{project_id}/judgement": "guest",
     "POST /studio/projects/{project_id}/judgement": "guest edit",
     "DELETE /studio/projects/{project_id}/judgement": "guest",
@@ -110,6 +117,17 @@ PAGE = {
     "GET /studio/projects/{project_id}/pronunciations/file": "guest",
 }
 """Each starts a session and opens its workspace. Unless it says otherwise: 12 MB, short queue."""
+
+REVIEW = {
+    "GET /studio/read": "anybody page",
+    "GET /studio/review/{token}": "reviewer page",
+    "GET /studio/review/{token}/project": "reviewer",
+    "GET /studio/review/{token}/events": "reviewer uncounted",
+    "GET /studio/review/{token}/takes/{line_id}/{take_id}.wav": "reviewer long",
+    "POST /studio/review/{token}/comments": "reviewer 0.1MB",
+}
+"""Nobody signs in to these: the token in the path opens them, and the page of the table read holds
+nothing."""
 
 SERVICES = {
     "GET /studio/assets/{path:path}": "anybody",
@@ -203,7 +221,8 @@ def test_every_route_declares_its_policy(policies: RoutePolicies) -> None:
 
 def test_every_route_has_the_policy_it_should_have(policies: RoutePolicies) -> None:
     page = {address: f"{policy} session workspace" for address, policy in PAGE.items()}
-    assert {address: described(policy) for address, policy in declared(policies)} == page | SERVICES
+    found = {address: described(policy) for address, policy in declared(policies)}
+    assert found == page | REVIEW | SERVICES
 
 
 def test_a_request_gets_the_policy_of_the_route_that_answers_it(policies: RoutePolicies) -> None:
@@ -235,6 +254,8 @@ def test_the_guard_is_asked_by_every_route_that_is_not_for_anybody(studio: Studi
     ]
     client = TestClient(FastAPI(routes=routes))
     for address, policy in declared(RoutePolicies(routes)):
+        if policy.access is Access.REVIEWER:
+            continue  # the token in the path is asked, in tests of review links
         method, path = address.split(" ")
         status = client.request(method, filled(path, {})).status_code
         is_open = policy.access is Access.ANYBODY or address in UNGUARDED

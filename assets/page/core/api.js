@@ -132,6 +132,16 @@ export const startRender = (id, body) => post(projectPath(id, "/render"), body);
 /** Say words of a line again. @param {object} body {start, end, base_rev, client} @param {AbortSignal} signal */
 export const patchLine = (id, lineId, body, signal) =>
   json(projectPath(id, `/lines/${part(lineId)}/patch`), { method: "POST", body, signal });
+/** Make a take of a recording. @param {Blob} recording @param {Record<string, string>} about {acted, base_rev, client} @param {AbortSignal} signal */
+export const recordLine = (id, lineId, recording, about, signal) =>
+  json(projectPath(id, `/lines/${part(lineId)}/recording?${new URLSearchParams(about)}`), { method: "POST", body: recording, signal });
+/** Where the play-head is, for table reads. @param {{line_id: string | null, playing: boolean}} heard */
+export const sayHeard = (id, heard) => request(projectPath(id, "/heard"), { method: "PUT", body: heard });
+/** @returns {Promise<{review_id: string, made_at_s: number, used_at_s: number | null}[]>} */
+export const listReviews = (id) => json(projectPath(id, "/reviews"));
+/** @returns {Promise<{review_id: string, path: string, public_url: string | null}>} */
+export const makeReview = (id) => json(projectPath(id, "/reviews"), { method: "POST" });
+export const endReview = (id, reviewId) => request(projectPath(id, `/reviews/${part(reviewId)}`), { method: "DELETE" });
 export const cancelRender = (id) => json(projectPath(id, "/cancel"), { method: "POST" });
 export const focusLine = (id, lineId) =>
   request(projectPath(id, "/focus"), { method: "POST", body: { line_id: lineId } });

@@ -57,6 +57,8 @@ export interface Take {
   locked?: boolean;
   /** Whether its speech was cut off. */
   cut?: boolean;
+  /** Where it comes from if no engine spoke it. */
+  source?: "recording" | "acted" | null;
   /** Whether its audio was freed; it can be rendered again. */
   gone?: boolean;
   /** Where words were said again: samples `start` to `end` are new, the others those of `take_id`. */
@@ -128,6 +130,16 @@ export interface Pronunciation {
   enabled: boolean;
 }
 
+/** A comment on a line. */
+export interface LineComment {
+  comment_id: string;
+  line_id: string;
+  author: string;
+  at_s: number;
+  text: string;
+  resolved: boolean;
+}
+
 export interface ProjectSettings {
   backend?: string | null;
   seed?: number | null;
@@ -148,6 +160,8 @@ export interface ProjectMeta {
   /** Takes with a star. */
   starred_takes: string[];
   pronunciations: Pronunciation[];
+  /** The oldest first. */
+  comments: LineComment[];
   can_undo: boolean;
   can_redo: boolean;
 }
@@ -212,6 +226,9 @@ export type Op =
   | { op: "rename_speaker"; from: string; to: string }
   | { op: "settings"; fields: ProjectSettings }
   | { op: "pronounce"; put?: Pronunciation[]; remove?: string[] }
+  | { op: "comment"; comment_id: string; line_id: string; author: string; text: string }
+  | { op: "change_comment"; comment_id: string; resolved?: boolean; text?: string }
+  | { op: "delete_comment"; comment_id: string }
   | { op: "rename"; name: string }
   | {
       op: "replace"; find: string; with: string;
@@ -690,6 +707,7 @@ export interface Parts {
   recordings: import("../editor/recordings.js").Recordings;
   pronunciations: import("../editor/pronunciation_list.js").PronunciationLinks;
   patches: import("../editor/line_patches.js").LinePatches;
+  lineRecorder: import("../editor/line_recorder.js").LineRecorder;
   draggedRows: import("../editor/row_gestures.js").DraggedRows;
   gotoBar: import("../editor/goto_bar.js").GotoBar;
   cast: import("../voices/cast_panel.js").CastOrder;

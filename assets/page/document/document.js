@@ -10,12 +10,12 @@ export const RATE_HZ = 24_000;
 /** @type {DialogDocument} */
 export const EMPTY_DOCUMENT = {
   rev: 0, name: "", lines: new Map(), order: [], cast: {}, settings: {}, speakers: [],
-  accepted_takes: [], starred_takes: [], pronunciations: [], can_undo: false, can_redo: false,
+  accepted_takes: [], starred_takes: [], pronunciations: [], comments: [], can_undo: false, can_redo: false,
 };
 
 const META = [
-  "name", "order", "cast", "settings", "speakers", "accepted_takes", "starred_takes", "pronunciations", "can_undo",
-  "can_redo",
+  "name", "order", "cast", "settings", "speakers", "accepted_takes", "starred_takes", "pronunciations", "comments",
+  "can_undo", "can_redo",
 ];
 const SOUNDING = ["speaker", "text", "language", "params", "path"];
 
@@ -81,6 +81,7 @@ const OPS = {
   },
   delete(state, { line_ids: lineIds }) {
     const gone = new Set(lineIds);
+    if (state.comments.some((one) => gone.has(one.line_id))) state.comments = state.comments.filter((one) => !gone.has(one.line_id));
     for (const lineId of gone) state.lines.delete(lineId);
     state.order = state.order.filter((lineId) => !gone.has(lineId));
   },
@@ -105,6 +106,7 @@ const OPS = {
     if (parts.some((line) => !line)) return;
     const text = parts.map((line) => line.text).filter(Boolean).join(" ");
     change(state, lineIds[0], { text });
+    state.comments = state.comments.map((one) => (lineIds.includes(one.line_id) ? { ...one, line_id: lineIds[0] } : one));
     OPS.delete(state, { line_ids: lineIds.slice(1) });
   },
   cast(state, { speaker, voice }) {
@@ -125,6 +127,17 @@ const OPS = {
   },
   settings(state, { fields }) {
     state.settings = { ...state.settings, ...fields };
+  },
+  comment(state, { comment_id: commentId, line_id: lineId, author, text }) {
+    if (state.comments.some((one) => one.comment_id === commentId)) return;
+    const comment = { comment_id: commentId, line_id: lineId, author, text, at_s: Date.now() / 1000, resolved: false };
+    state.comments = [...state.comments, comment];
+  },
+  change_comment(state, { comment_id: commentId, op: _op, ...fields }) {
+    state.comments = state.comments.map((one) => (one.comment_id === commentId ? { ...one, ...fields } : one));
+  },
+  delete_comment(state, { comment_id: commentId }) {
+    state.comments = state.comments.filter((one) => one.comment_id !== commentId);
   },
   pronounce(state, { put = [], remove = [] }) {
     const gone = new Set([...remove, ...put.map(({ written }) => written)]);
@@ -173,7 +186,7 @@ export function newId() {
 
 /** Whether a render would include it. */
 export function isMissing({ state, locked, take, kind }) {
-  if (kind === "silence" || (locked && take)) return false;
+  if (kind === "silence" || (locked && take) || take?.source) return false;
   return state === "none" || state === "stale" || state === "failed";
 }
 

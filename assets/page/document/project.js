@@ -246,6 +246,18 @@ export class Project {
     return true;
   }
 
+  /**
+   * Make a take of a recording of a line. @param {string} lineId @param {Blob} recording @param {boolean} acted whether the
+   * engine changes it to the voice of the speaker @param {AbortSignal} signal @returns {Promise<boolean>} whether it has that take now
+   */
+  async addRecording(lineId, recording, acted, signal) {
+    const { id } = this;
+    await this.flush();
+    if (id !== this.id) return false;
+    this.#answered(await api.recordLine(id, lineId, recording, { acted: String(acted), base_rev: String(this.#base.rev), client: CLIENT }, signal));
+    return true;
+  }
+
   async cancel() {
     await api.cancelRender(this.id);
   }
@@ -351,8 +363,8 @@ export class Project {
     for (const [lineId, line] of this.view.lines) if (old.lines.get(lineId) !== line) ids.add(lineId);
     const order = !sameOrder(old.order, this.view.order);
     const meta = [
-      "name", "cast", "settings", "speakers", "accepted_takes", "starred_takes", "pronunciations", "can_undo",
-      "can_redo",
+      "name", "cast", "settings", "speakers", "accepted_takes", "starred_takes", "pronunciations", "comments",
+      "can_undo", "can_redo",
     ].some((key) => old[key] !== this.view[key]);
     if (order) this.#deletedLines.remember(old, this.view);
     if (!ids.size && !order && !meta) return;

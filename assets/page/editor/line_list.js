@@ -49,10 +49,12 @@ export class LineRow {
     this.what = find("what");
     this.fold = find("fold");
     this.wave = find("wave");
+    this.record = find("record");
     if (line.kind === "audio") this.#beRecording();
   }
 
   #beRecording() {
+    this.record.remove();
     this.text.removeAttribute("contenteditable");
     this.speaker.disabled = true;
     this.file = fromTemplate("file-template");
@@ -140,6 +142,7 @@ export class LineRow {
     this.file?.setAttribute("aria-label", t`Audio file of line ${text}`);
     this.text.setAttribute("aria-label", t`Text of line ${text}`);
     this.play.setAttribute("aria-label", t`Play line ${text}`);
+    this.record?.setAttribute("aria-label", t`Record line ${text}`);
   }
 
   #writeUnspoken({ unspoken, text }) {

@@ -88,7 +88,7 @@ export class MouseGestures {
     const on = (name) => event.target.closest(`.line-${name}`);
     if (on("play")) return playback.playLine(lineId);
     if (on("fold")) return lines.fold(lineId);
-    if (on("what")) return selection.go(lineId);
+    if (on("what") || on("record") || on("comments")) return selection.go(lineId);
     if (on("remove")) return commands.delete([lineId]);
     if (on("file")) return recordings.choose(lineId);
     if (this.#pointer === "touch" && on("grip")) return this.#mark(lineId, "toggle");

@@ -7,8 +7,8 @@ import { openSoundForm } from "../panels/file_drop.js";
 const TYPING = 'input, textarea, select, [contenteditable], audio, dialog, [role="menu"]';
 const CONTROL = `${TYPING}, button, a, summary, [role="slider"]`;
 
-/** @param {Pick<Parts, "playback" | "spokenWords" | "commands" | "selection" | "typing" | "find" | "pronunciations" | "gotoBar" | "cast" | "patches" | "takes">} parts */
-export function listenForShortcuts({ playback, spokenWords, commands, selection, typing, find, pronunciations, gotoBar, cast, patches, takes }) {
+/** @param {Pick<Parts, "playback" | "spokenWords" | "commands" | "selection" | "typing" | "find" | "pronunciations" | "gotoBar" | "cast" | "patches" | "takes" | "lineRecorder">} parts */
+export function listenForShortcuts({ playback, spokenWords, commands, selection, typing, find, pronunciations, gotoBar, cast, patches, takes, lineRecorder }) {
   const keys = byId("keys");
   const at = () => selection.current;
   const go = (by, how) => {
@@ -38,7 +38,7 @@ export function listenForShortcuts({ playback, spokenWords, commands, selection,
     Delete: () => commands.delete(), Backspace: () => commands.delete(), "Shift+Delete": () => commands.delete(),
     "Ctrl+d": () => commands.duplicate(), "Ctrl+a": () => selection.all(),
     r: () => playback.again(selection.ids), l: () => commands.lock(), p: () => commands.addPause(),
-    h: () => commands.addHeading(),
+    h: () => commands.addHeading(), m: () => lineRecorder.open(at()),
     "Alt+ArrowUp": () => commands.shift(-1), "Alt+ArrowDown": () => commands.shift(1),
     g: () => gotoBar.open(), n: () => gotoBar.step(1), "Shift+n": () => gotoBar.step(-1), s: () => gotoBar.markSame(),
     a: () => takes.compare(), u: () => takes.useHeard(), k: () => takes.keepBest(),

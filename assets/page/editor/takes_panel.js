@@ -188,7 +188,7 @@ export class TakesPanel {
     const seed = take.seed === null || take.seed === undefined ? "" : t`, seed ${take.seed}`;
     const score = take.score ? t`, score ${take.score}` : "";
     setText(find("length"), formatLength((take.samples ?? 0) / RATE_HZ));
-    setText(find("about"), `${take.backend}${seed}${score}`);
+    setText(find("about"), `${madeBy(take)}${take.source ? "" : seed}${score}`);
     const ofScore = take.score ? t`Score from words, voice, ends, silence and loudness. 0 is flawless; the lowest score is used.` : "";
     find("about").title = `${ofScore} ${take.distance ?? ""}`.trim();
     const changed = take.text !== undefined && take.text !== this.#line.text;
@@ -289,4 +289,10 @@ export class TakesPanel {
     this.#parts.project.edit([{ op: "delete_take", take_id: take.take_id }]);
     this.#known = "";
   }
+}
+
+/** Who said a take. @param {import("../core/types").Take} take */
+function madeBy({ source, backend }) {
+  if (!source) return backend;
+  return source === "acted" ? t`recorded, voice by ${backend}` : "recorded";
 }

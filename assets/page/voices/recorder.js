@@ -4,10 +4,9 @@ import { fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
 import { announce } from "../core/notices.js";
 import { t } from "../core/texts.js";
-import { setAudioPurpose } from "../playback/audio_clock.js";
+import { openMicrophone } from "./microphone.js";
 
 const SHOWN_MS = 100;
-const AS_IT_IS = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
 
 export class Recorder {
   /** @type {Bus<import("../core/types").RecorderEvents>} */
@@ -58,24 +57,14 @@ export class Recorder {
     try {
       await this.#begin();
     } catch (fault) {
-      setAudioPurpose("playback");
-      const reason = navigator.mediaDevices
-        ? t`Can’t use the microphone: ${fault.message}. Allow it for this page, or choose a file.`
-        : t`The microphone works only on this machine or over https. Choose a file instead.`;
-      this.events.emit("fault", new Error(reason));
+      this.events.emit("fault", fault);
     }
   }
 
   async #begin() {
-    setAudioPurpose("play-and-record");
-    const stream = await navigator.mediaDevices.getUserMedia({ audio: AS_IT_IS });
-    const recorder = new MediaRecorder(stream);
-    const recording = { recorder, stream, pieces: [], wanted: true, meter: loudness(stream) };
-    recorder.addEventListener("dataavailable", ({ data }) => recording.pieces.push(data));
-    recorder.addEventListener("stop", () => this.#finished(recording));
-    this.#recording = recording;
-    recorder.start();
-    recording.began = performance.now();
+    const microphone = await openMicrophone();
+    this.#recording = { microphone, wanted: true, began: performance.now() };
+    microphone.start();
     this.#show(true);
     this.events.emit("begin");
     announce(t`Recording.`);
@@ -87,24 +76,17 @@ export class Recorder {
     const seconds = (performance.now() - this.#recording.began) / 1000;
     setText(this.#part("time"), formatLength(seconds));
     this.#root.dataset.seconds = String(Math.floor(seconds));
-    this.#part("meter").value = this.#recording.meter.level();
+    this.#part("meter").value = this.#recording.microphone.level;
     setTimeout(() => this.#tick(), SHOWN_MS);
   }
 
-  #end() {
+  async #end() {
     const recording = this.#recording;
     this.#recording = null;
     this.#show(false);
-    if (recording && recording.recorder.state !== "inactive") recording.recorder.stop();
-  }
-
-  #finished({ recorder, stream, pieces, wanted, meter }) {
-    stream.getTracks().forEach((track) => track.stop());
-    meter.close();
-    setAudioPurpose("playback");
-    if (!wanted) return;
-    const blob = new Blob(pieces, { type: recorder.mimeType });
-    this.events.emit("sound", { blob, name: t`Your recording` });
+    if (!recording) return;
+    const blob = await recording.microphone.stop();
+    if (recording.wanted) this.events.emit("sound", { blob, name: t`Your recording` });
   }
 
   #show(recording) {
@@ -114,18 +96,4 @@ export class Recorder {
     setHidden(this.#part("live"), !recording);
     delete this.#root.dataset.seconds;
   }
-}
-
-/** The current level of a stream, 0 to 1. */
-function loudness(stream) {
-  const context = new AudioContext();
-  const analyser = context.createAnalyser();
-  const samples = new Float32Array(analyser.fftSize);
-  context.createMediaStreamSource(stream).connect(analyser);
-  const level = () => {
-    analyser.getFloatTimeDomainData(samples);
-    const power = samples.reduce((sum, one) => sum + one * one, 0) / samples.length;
-    return Math.max(0, Math.min(1, 1 + Math.log10(power + 1e-9) / 6));
-  };
-  return { level, close: () => context.close() };
 }

@@ -67,6 +67,9 @@ class VisitorMiddleware:
         if policy.access is Access.ANYBODY:
             await self._app(scope, receive, send)
             return
+        if policy.access is Access.REVIEWER:
+            await self._review(scope, receive, send)
+            return
         asks = HTTPConnection(scope)
         if not (self._is_owner(asks) or self._signed_in(asks)):
             await self._app(scope, receive, send)
@@ -87,6 +90,15 @@ class VisitorMiddleware:
             visitor.open_requests -= 1
             if policy.disk in {DiskUse.FILL, DiskUse.FREE}:
                 visitor.disk_quota.invalidate()
+
+    async def _review(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a reviewer's request on, without a session, charged to the address."""
+        try:
+            self._sessions.shared_limits.of_newcomers(client_network(scope)).spend_request()
+        except StudioError as error:
+            await response_for_error(scope["path"], error)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
 
     async def _find_session(
         self, asks: HTTPConnection, policy: RoutePolicy

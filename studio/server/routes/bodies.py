@@ -319,4 +319,5 @@ def _document_fields(document: Document) -> dict[str, Callable[[], object]]:
         "pronunciations": lambda: list(map(asdict, document.pronunciations.values())),
         "accepted_takes": lambda: list(document.accepted_takes),
         "starred_takes": lambda: list(document.starred_takes),
+        "comments": lambda: list(map(asdict, document.comments.values())),
     }

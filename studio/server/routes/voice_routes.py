@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
-from studio.server.policies import Access, DiskUse, RequestClass, StudioDep, page_policy
-from studio.server.routes.bodies import PatchBody, RequestBody, edit_body
+from studio.server.policies import (
+    Access,
+    DiskUse,
+    RequestClass,
+    StudioDep,
+    page_policy,
+    upload_policy,
+)
+from studio.server.routes.bodies import AuthorBody, PatchBody, RequestBody, edit_body
 from studio.server.routes.project_routes import Project
-from studio.server.transfers import unless_gone, wav_answer
+from studio.server.transfers import receive, unless_gone, wav_answer
 from studio.services.previews import MAX_PREVIEW_CHARS
 
 voice_routes = APIRouter(prefix="/studio")
@@ -81,3 +88,27 @@ async def say_again(
     author = body.author()
     saying = studio.patches.say_again(project, line_id, marked, author)
     return edit_body(project, await unless_gone(request, saying))
+
+
+class RecordingQuery(AuthorBody):
+    """Whether a recording is changed to the voice of its line's speaker."""
+
+    acted: bool = False
+
+
+@voice_routes.post("/projects/{project_id}/lines/{line_id}/recording", status_code=201)
+@upload_policy()
+async def record(
+    studio: StudioDep,
+    project: Project,
+    line_id: str,
+    query: Annotated[RecordingQuery, Query()],
+    request: Request,
+) -> dict[str, Any]:
+    """Make a take of a recording, which is the body, and choose it.
+
+    No engine makes such a take again: its `source` says that it was recorded.
+    """
+    async with receive(request, studio) as path:
+        work = studio.recordings.add(project, line_id, path, query.author(), acted=query.acted)
+        return edit_body(project, await unless_gone(request, work))

@@ -1,0 +1,181 @@
+/** What a review link opens: the lines that are ready to be heard, and comments on them. */
+import { t } from "../core/texts.js";
+import { ask, byId, followTheme, Following, fromTemplate, safeColour, say } from "./reading.js";
+
+const NAME_KEY = "tableread.name";
+
+class ReviewPage {
+  #base = location.pathname.replace(/\/$/, "");
+  #audio = new Audio();
+  #rows = new Map();
+  #lines = [];
+  #colours = {};
+  #playing = null;
+  #goesOn = false;
+
+  constructor() {
+    const addresses = { project: `${this.#base}/project`, events: `${this.#base}/events` };
+    new Following(addresses, (body) => this.#show(body), undefined, (error) => this.#ended(error));
+    this.#audio.addEventListener("ended", () => this.#next());
+    this.#audio.addEventListener("error", () => this.#playing && this.#stop());
+    byId("play").addEventListener("click", () => (this.#playing ? this.#stop() : this.#playAll()));
+  }
+
+  #ended(error) {
+    this.#stop();
+    byId("lines").replaceChildren();
+    byId("play").hidden = true;
+    return error.message;
+  }
+
+  #show({ name, lines, colours, comments }) {
+    document.title = t`${name} · Review`;
+    byId("name").textContent = name;
+    this.#lines = lines.filter(({ kind }) => kind !== "silence");
+    this.#colours = colours;
+    byId("play").hidden = !this.#lines.some((line) => line.take_id);
+    const list = byId("lines");
+    const shown = this.#lines.map((line) => this.#row(line, comments.filter((one) => one.line_id === line.line_id)));
+    const kept = new Set(shown);
+    [...list.children].filter((row) => !kept.has(row)).forEach((row) => row.remove());
+    shown.forEach((row, at) => list.children[at] === row || list.insertBefore(row, list.children[at] ?? null));
+    this.#rows = new Map(this.#lines.map((line, at) => [line.line_id, shown[at]]));
+  }
+
+  #row(line, comments) {
+    const known = this.#rows.get(line.line_id);
+    const row = known ?? fromTemplate("line");
+    const find = (name) => row.querySelector(`.row-${name}`);
+    row.dataset.kind = line.kind;
+    row.dataset.line = line.line_id;
+    find("speaker").textContent = line.speaker ?? (line.kind === "audio" ? t`Recording` : "");
+    find("speaker").style.setProperty("--colour", safeColour(this.#colours[line.speaker]));
+    find("text").textContent = line.text;
+    find("play").disabled = !line.take_id;
+    find("play").title = line.take_id ? "" : t`This line isn’t ready to be heard yet`;
+    find("play").ariaLabel = line.take_id ? t`Play: ${line.text.slice(0, 80)}` : t`Not ready to be heard yet`;
+    find("comment").ariaLabel = t`Comment on: ${line.text.slice(0, 80)}`;
+    find("comments").replaceChildren(...comments.map(commentItem));
+    if (known) return row;
+    find("play").addEventListener("click", () => this.#press(line.line_id));
+    find("comment").addEventListener("click", () => this.#write(row, line.line_id));
+    return row;
+  }
+
+  #press(lineId) {
+    const isThis = this.#playing === lineId;
+    this.#stop();
+    if (!isThis) this.#play(lineId, false);
+  }
+
+  #playAll() {
+    const first = this.#lines.find((line) => line.take_id);
+    if (first) this.#play(first.line_id, true);
+  }
+
+  async #play(lineId, goesOn) {
+    const line = this.#lines.find((one) => one.line_id === lineId);
+    this.#mark(lineId);
+    this.#goesOn = goesOn;
+    this.#audio.src = `${this.#base}/takes/${line.line_id}/${line.take_id}.wav`;
+    try {
+      await this.#audio.play();
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      this.#stop();
+      say(t`This line can't be played now. Load the page again.`);
+    }
+  }
+
+  #next() {
+    const at = this.#lines.findIndex((line) => line.line_id === this.#playing);
+    const next = this.#goesOn ? this.#lines.slice(at + 1).find((line) => line.take_id) : null;
+    if (next) this.#play(next.line_id, true);
+    else this.#stop();
+  }
+
+  #stop() {
+    this.#mark(null);
+    this.#audio.pause();
+  }
+
+  #mark(lineId) {
+    const show = (row, on) => {
+      row?.toggleAttribute("aria-current", on);
+      row?.querySelector(".row-play").setAttribute("aria-pressed", String(on));
+    };
+    show(this.#rows.get(this.#playing), false);
+    this.#playing = lineId;
+    show(this.#rows.get(lineId), true);
+    this.#rows.get(lineId)?.scrollIntoView({ block: "nearest" });
+    byId("play").setAttribute("aria-pressed", String(lineId !== null));
+    byId("play").textContent = lineId === null ? t`Play all` : t`Stop`;
+  }
+
+  #write(row, lineId) {
+    const open = row.querySelector("form");
+    if (open) return open.elements.text.focus();
+    const form = fromTemplate("form");
+    form.elements.author.value = keptName();
+    form.querySelector(".your-name").hidden = keptName() !== "";
+    form.querySelector(".form-cancel").addEventListener("click", () => {
+      form.remove();
+      row.querySelector(".row-comment").focus();
+    });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#send(form, lineId);
+    });
+    row.querySelector(".row-body").append(form);
+    return form.elements.text.focus();
+  }
+
+  async #send(form, lineId) {
+    const { author, text } = form.elements;
+    const fault = form.querySelector(".form-fault");
+    const send = form.querySelector(".primary");
+    fault.hidden = true;
+    send.disabled = true;
+    try {
+      const body = await ask(`${this.#base}/comments`, { line_id: lineId, author: author.value, text: text.value });
+      keepName(author.value);
+      form.remove();
+      this.#show(body);
+      this.#rows.get(lineId)?.querySelector(".row-comment").focus();
+    } catch (error) {
+      fault.textContent = error.message;
+      fault.hidden = false;
+      form.querySelector(".your-name").hidden = false;
+      send.disabled = false;
+    }
+  }
+}
+
+function commentItem({ author, at_s: at, text, resolved }) {
+  const item = fromTemplate("comment");
+  item.querySelector(".comment-author").textContent = author;
+  item.querySelector("time").textContent = new Date(at * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+  item.querySelector(".comment-state").textContent = resolved ? "resolved" : "";
+  item.querySelector(".comment-text").textContent = text;
+  return item;
+}
+
+let name = "";
+
+function keptName() {
+  try {
+    return localStorage.getItem(NAME_KEY) ?? name;
+  } catch {
+    return name;
+  }
+}
+
+function keepName(given) {
+  name = given.trim();
+  try {
+    localStorage.setItem(NAME_KEY, name);
+  } catch { /* this page remembers it as long as it is open */ }
+}
+
+followTheme();
+new ReviewPage();

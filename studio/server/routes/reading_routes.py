@@ -1,0 +1,140 @@
+"""Routes of pages that only read a project: the table read, and where the play-head is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import FileResponse
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from studio.engine.event_log import EventLog
+from studio.project.line_states import HeardLine, LineState, LineView
+from studio.project.ops import LineId
+from studio.project.session import ProjectSession
+from studio.server.policies import Access, RequestClass, RoutePolicy, page_policy
+from studio.server.routes.bodies import RequestBody, speakers_body
+from studio.server.routes.project_routes import Project
+
+_PAUSE_S = 0.25
+"""Between two messages of a stream, since a render changes a project hundreds of times a second."""
+
+
+class HeardBody(RequestBody):
+    """The line at the play-head of a page, and whether it is being played."""
+
+    line_id: LineId | None
+    playing: bool = False
+
+
+def table_read_page(pages: Path) -> APIRouter:
+    """The page of the table read, which holds nothing of any project and asks who reads it.
+
+    Args:
+        pages: The folder of the pages' HTML.
+    """
+    routes = APIRouter()
+
+    @routes.get("/studio/read")
+    @RoutePolicy(Access.ANYBODY, is_page=True)
+    def table_read() -> FileResponse:
+        return FileResponse(pages / "table_read.html", headers={"Cache-Control": "no-cache"})
+
+    return routes
+
+
+reading_routes = APIRouter(prefix="/studio/projects/{project_id}")
+
+
+@reading_routes.get("/reading")
+@page_policy(Access.GUEST)
+def read(project: Project) -> dict[str, Any]:
+    """What the table read shows."""
+    return reading_body(project)
+
+
+@reading_routes.get("/reading/events", response_class=EventSourceResponse)
+@page_policy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
+async def follow(project: Project) -> AsyncIterator[ServerSentEvent]:
+    """That the project changed, and where the play-head is."""
+    async for message in follow_reading(project):
+        yield message
+
+
+@reading_routes.put("/heard", status_code=204)
+@page_policy(Access.GUEST)
+def hear(project: Project, body: HeardBody) -> None:
+    """Say where the play-head is."""
+    project.heard.append(HeardLine(body.line_id, body.playing))
+
+
+def reading_body(session: ProjectSession) -> dict[str, Any]:
+    """What is read of a project: its lines, and which of them can be heard as they are now."""
+    with session.lock:
+        # Read first: a change in between is then told twice rather than missed.
+        seq = session.events.seq
+        views = session.list_views()
+        colours = {one["name"]: one["colour"] for one in speakers_body(session)}
+        name = session.document.name
+    return {
+        "name": name,
+        "seq": seq,
+        "colours": colours,
+        "lines": [_line_body(view) for view in views],
+        "heard": _heard_body(session),
+    }
+
+
+def _line_body(view: LineView) -> dict[str, Any]:
+    line = view.line
+    is_ready = view.take is not None and view.state is LineState.READY
+    return {
+        "line_id": line.line_id,
+        "kind": line.unspoken or line.kind,
+        "speaker": line.speaker,
+        "text": line.text,
+        "take_id": view.take.take_id if view.take and is_ready else None,
+        "samples": view.samples,
+    }
+
+
+def _heard_body(session: ProjectSession) -> dict[str, Any] | None:
+    latest = session.heard.read()
+    return asdict(latest[-1]) if latest else None
+
+
+async def follow_reading(
+    session: ProjectSession,
+    *wakers: EventLog[Any],
+    is_over: Callable[[], bool] = lambda: False,
+) -> AsyncIterator[ServerSentEvent]:
+    """Say when a project changed, and where the play-head is.
+
+    Args:
+        session: The project; the stream ends when it is closed.
+        wakers: Further logs after whose changes `is_over` is asked again.
+        is_over: Whether the stream has to end.
+    """
+    woken, told = asyncio.Event(), (-1, -1)
+    with ExitStack() as held:
+        for log in (session.events, session.heard, *wakers):
+            held.enter_context(log.waking(woken))
+        while not (is_over() or session.events.closed):
+            now = (session.events.seq, session.heard.seq)
+            if now[1] != told[1] and now[1]:
+                yield ServerSentEvent(
+                    raw_data=json.dumps({"type": "heard", "heard": _heard_body(session)})
+                )
+            if now[0] != told[0]:
+                yield ServerSentEvent(raw_data=json.dumps({"type": "changed", "seq": now[0]}))
+            told = now
+            await woken.wait()
+            woken.clear()
+            if not is_over():
+                await asyncio.sleep(_PAUSE_S)

@@ -1,0 +1,75 @@
+"""A review link from the press that makes it to its end, with a reviewer in another browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from serving import serving
+from ui_steps import fill, make, violations
+
+pytestmark = pytest.mark.browser
+
+NO_TUNNEL = {"GRADIO_SHARE_SERVER_ADDRESS": "127.0.0.1:9"}
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A shared studio, and the path by which its owner comes in."""
+    workspace = tmp_path_factory.mktemp("review") / "workspace"
+    options = ("--share", "--auth", "ida:the right one")
+    with serving(workspace, *options, environ=NO_TUNNEL, fresh=True) as (client, process):
+        key = re.search(r"/studio/enter\?key=\S+", process.said())[0]
+        yield str(client.base_url).rstrip("/"), key
+
+
+def window(browser, faults):
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(45_000)
+    page = context.new_page()
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("dialog", lambda dialog: faults.append(dialog.message))
+    return page
+
+
+def test_somebody_without_a_password_listens_comments_and_is_shut_out_again(shared, browser):
+    address, key = shared
+    faults = []
+    owner, reviewer = window(browser, faults), window(browser, faults)
+    try:
+        owner.goto(f"{address}{key}")
+        owner.wait_for_selector("body[data-tableread=ready]")
+        fill(owner, "## One\nIda: How long?\nTom: Not long.", 3)
+        make(owner)
+        owner.click("#project-open")
+        owner.click("#reviews-open")
+        owner.click("#reviews-make")
+        owner.wait_for_selector("#reviews-made:not([hidden])")
+        owner.wait_for_selector("#reviews-list .review-used:text-is('not opened yet')")
+        assert violations(owner, ["#reviews"]) == []
+
+        reviewer.goto(owner.input_value("#reviews-url"))
+        reviewer.wait_for_selector(".row >> nth=2")
+        assert violations(reviewer, ["body"]) == []
+        reviewer.click(".row-play >> nth=1")
+        reviewer.wait_for_selector(".row:has-text('How long?') .row-play[aria-pressed=true]")
+        reviewer.wait_for_selector(".row-play[aria-pressed=true]", state="detached")  # to its end
+        reviewer.click(".row:has-text('Not long.') .row-comment")
+        reviewer.fill("textarea[name=text]", HOSTILE)
+        reviewer.fill("input[name=author]", "Ruth")
+        reviewer.click(".comment-form .primary")
+        reviewer.wait_for_selector(f".row:has-text('Not long.') .comment-text:text-is('{HOSTILE}')")
+        reviewer.click(".row:has-text('How long?') .row-comment")
+        assert reviewer.is_hidden(".your-name"), "the name is asked once"
+        assert reviewer.input_value("input[name=author]") == "Ruth"
+        owner.wait_for_selector("#lines .line-comments")
+
+        owner.click("#reviews-list button")
+        owner.wait_for_selector("#reviews .sheet-message[data-kind=done]")
+        reviewer.wait_for_selector("#message:has-text('has ended')")
+        assert reviewer.locator(".row").count() == 0
+        assert faults == []
+    finally:
+        owner.context.close()
+        reviewer.context.close()
