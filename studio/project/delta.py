@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from studio.dialog.pronunciation import Pronunciation
+from studio.project.characters import CHANGED_CHARACTERS_ADAPTER, Character, encode_character
 from studio.project.document import (
     LINE_ADAPTER,
     SETTINGS_ADAPTER,
@@ -19,17 +20,20 @@ from studio.project.document import (
 
 LineFields = Mapping[str, Any]
 _LineChange = tuple[LineFields | None, LineFields | None]
+_Entry = Pronunciation | Character
 
 _TAKE_FIELDS = ("locked_takes", "deleted_takes", "accepted_takes")
 _PRONUNCIATIONS_FIELD = "pronunciations"
-"""The field of which a delta has only the changed entries, null for absent ones."""
+_CHARACTERS_FIELD = "characters"
+"""The fields of which a delta has only the changed entries, null for absent ones."""
 
-_DOCUMENT_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS, _PRONUNCIATIONS_FIELD)
+_ENTRY_FIELDS = (_PRONUNCIATIONS_FIELD, _CHARACTERS_FIELD)
+_DOCUMENT_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS, *_ENTRY_FIELDS)
 _PRONUNCIATIONS_ADAPTER: TypeAdapter[dict[str, Pronunciation | None]] = TypeAdapter(
     dict[str, Pronunciation | None]
 )
 
-_VOICE_FIELDS = frozenset({"cast", "first_names"})
+_VOICE_FIELDS = frozenset({"cast", "first_names", _CHARACTERS_FIELD, "settings"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,20 +245,24 @@ def _to_plain(value: Any) -> Any:
 
 
 def _diff_field(name: str, before: Any, after: Any) -> tuple[Any, Any]:
-    if name != _PRONUNCIATIONS_FIELD:
+    if name not in _ENTRY_FIELDS:
         return _to_plain(before), _to_plain(after)
     changed = [one for one in {**before, **after} if before.get(one) != after.get(one)]
     return _encode_entries(before, changed), _encode_entries(after, changed)
 
 
-def _encode_entries(entries: Mapping[str, Pronunciation], names: Iterable[str]) -> dict[str, Any]:
-    return {name: asdict(entries[name]) if name in entries else None for name in names}
+def _encode_entries(entries: Mapping[str, _Entry], names: Iterable[str]) -> dict[str, Any]:
+    return {name: _encode_entry(entries[name]) if name in entries else None for name in names}
+
+
+def _encode_entry(entry: _Entry) -> dict[str, Any]:
+    return encode_character(entry) if isinstance(entry, Character) else asdict(entry)
 
 
 def _field_still_applies(document: Document, name: str, after: Any) -> bool:
     value = getattr(document, name)
     return bool(
-        (_encode_entries(value, after) if name == _PRONUNCIATIONS_FIELD else _to_plain(value))
+        (_encode_entries(value, after) if name in _ENTRY_FIELDS else _to_plain(value))
         == after
     )
 
@@ -271,7 +279,20 @@ def parse_changed_entries(entries: Any) -> dict[str, Pronunciation]:
     return {name: one for name, one in brought.items() if one is not None}
 
 
+def parse_changed_characters(entries: Any) -> dict[str, Character]:
+    """The characters on one side of a delta.
+
+    Raises:
+        ValueError: The record is malformed.
+    """
+    brought = CHANGED_CHARACTERS_ADAPTER.validate_python(entries)
+    return {name: one for name, one in brought.items() if one is not None}
+
+
 def _parse_field(name: str, value: Any, document: Document) -> Any:
+    if name == _CHARACTERS_FIELD:
+        others = {one: entry for one, entry in document.characters.items() if one not in value}
+        return others | parse_changed_characters(value)
     if name == _PRONUNCIATIONS_FIELD:
         kept = {one: entry for one, entry in document.pronunciations.items() if one not in value}
         return kept | parse_changed_entries(value)

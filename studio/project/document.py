@@ -28,12 +28,14 @@ from studio.dialog.model import (
     Unspoken,
     UnspokenKind,
     clean_name,
+    name_key,
     paragraph,
 )
 from studio.dialog.model import Line as DialogLine
 from studio.dialog.pronunciation import Pronunciation
 from studio.engine.job import MAX_TRIES
 from studio.errors import BadInput
+from studio.project.characters import PLAIN, Character, encode_character
 
 
 class LineKind(StrEnum):
@@ -125,6 +127,7 @@ class Document:
             restore them.
         accepted_takes: Takes that a user approved in spite of quality issues.
         pronunciations: By the written word.
+        characters: Settings of those who have some, by the name's key.
     """
 
     name: str = ""
@@ -137,10 +140,17 @@ class Document:
     first_names: Mapping[str, str] = field(default_factory=dict)
     accepted_takes: tuple[str, ...] = ()
     pronunciations: Mapping[str, Pronunciation] = field(default_factory=dict)
+    characters: Mapping[str, Character] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[ProjectLine]:
         """Iterate over the lines in order."""
         return (self.lines[line_id] for line_id in self.order)
+
+    def find_character(self, name: str | None) -> Character:
+        """The settings of a character, whatever the case of its name."""
+        if name is None or not self.characters:
+            return PLAIN
+        return self.characters.get(name_key(name), PLAIN)
 
     def to_dialog(self) -> Dialog:
         """The lines as a `Dialog`."""
@@ -169,6 +179,7 @@ def encode_line(line: ProjectLine) -> dict[str, Any]:
 def encode_document(document: Document) -> dict[str, Any]:
     """A document as a readable record in files."""
     entries = [asdict(one) for one in document.pronunciations.values()]
+    characters = {name: encode_character(one) for name, one in document.characters.items()}
     return {
         "name": document.name,
         "cast": dict(document.cast),
@@ -179,6 +190,7 @@ def encode_document(document: Document) -> dict[str, Any]:
         "deleted_takes": list(document.deleted_takes),
         "accepted_takes": list(document.accepted_takes),
         **({"pronunciations": entries} if entries else {}),
+        **({"characters": characters} if characters else {}),
     }
 
 

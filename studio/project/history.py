@@ -22,7 +22,7 @@ from studio.errors import Conflict, EngineBusy, FormatNewer, StorageFailed
 from studio.project.delta import Delta, apply_delta, diff_documents, read_delta, still_applies
 from studio.project.document import Document
 from studio.storage.disk import Disk, read_json, storage_errors
-from studio.storage.records import Record, RecordFormat
+from studio.storage.records import Record, RecordFormat, keep_unchanged
 
 _HEAD_BYTES = len('{"sum":"00000000","entry":')
 _END = b"}\n"
@@ -40,8 +40,14 @@ def _name_line_before(entry: Record) -> Record:
     return {**entry, "delta": {**entry["delta"], "order": [*order, None]}}
 
 
-ENTRY_FORMAT = RecordFormat("The history of this project", (_name_line_before,))
-_STATED_VERSION = b'{"version":%d,' % ENTRY_FORMAT.version
+ENTRY_FORMAT = RecordFormat(
+    "The history of this project", (_name_line_before, keep_unchanged), plain_version=1
+)
+"""Version 2 has changes of characters, on which an earlier studio couldn't go on."""
+
+_STATED_VERSIONS = tuple(
+    b'{"version":%d,' % one for one in range(ENTRY_FORMAT.plain, ENTRY_FORMAT.version + 1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +210,7 @@ def is_intact(path: Path) -> bool:
             if not _fits_checksum(line):
                 # The end of the last line may have been cut off, or changed.
                 return not line.endswith(b"\n") and not _fits_checksum(line[:-1] + b"\n")
-            is_known = line.startswith(_STATED_VERSION, _HEAD_BYTES)
+            is_known = line.startswith(_STATED_VERSIONS, _HEAD_BYTES)
             if not is_known and b'"version"' in line and decode_entry(line) is None:
                 return False
     return True
@@ -212,7 +218,8 @@ def is_intact(path: Path) -> bool:
 
 def encode_entry(entry: Entry) -> bytes:
     """An entry as a line of the journal."""
-    stated = {"version": ENTRY_FORMAT.version, **entry}
+    uses_newest = "characters" in entry.get("delta", {}).get("fields", {})
+    stated = {"version": ENTRY_FORMAT.choose_version(uses_newest=uses_newest), **entry}
     body = json.dumps(stated, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     return b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + _END
 

@@ -15,11 +15,17 @@ from typing import IO, Annotated, Any, BinaryIO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from studio.dialog.model import clean_name
+from studio.dialog.model import clean_name, name_key
 from studio.dialog.pronunciation import Pronunciation, check_pronunciations
 from studio.errors import BadInput, StorageFailed, StudioError
 from studio.project import folder as layout
-from studio.project.delta import apply_delta, parse_changed_entries, read_delta
+from studio.project.characters import Character, check_character
+from studio.project.delta import (
+    apply_delta,
+    parse_changed_characters,
+    parse_changed_entries,
+    read_delta,
+)
 from studio.project.document import (
     LINE_ADAPTER,
     Document,
@@ -195,6 +201,7 @@ _FieldName = Literal[
     "deleted_takes",
     "accepted_takes",
     "pronunciations",
+    "characters",
 ]
 _LineSide = dict[str, Any] | None
 _OrderChange = tuple[_Offset, list[_LineId], list[_LineId], _LineId | None]
@@ -275,6 +282,7 @@ def _check_document(document: Document) -> None:
     if sorted(document.order) != sorted(document.lines):
         raise ValueError("what is heard aren't the lines")
     _check_pronunciations(document.pronunciations)
+    _check_characters(document.characters)
     _check_names(document.name, document.cast, document.first_names)
     for line in document:
         check_line(line)
@@ -288,6 +296,7 @@ def _check_values(delta: _DeltaRecord) -> None:
         fields = dict(zip(delta.fields, values, strict=True))
         entries = parse_changed_entries(fields.pop("pronunciations", {}))
         _check_pronunciations(entries)
+        _check_characters(parse_changed_characters(fields.pop("characters", {})))
         checked = _DOCUMENT_ADAPTER.validate_python(fields)
         _check_names(checked.name, checked.cast, checked.first_names)
 
@@ -303,6 +312,16 @@ def _check_names(
             raise ValueError("a speaker's name isn't as it is kept")
     if any(len(voice or "") > _MAX_ID_CHARS for voice in cast.values()):
         raise ValueError("a voice's id is too long")
+
+
+def _check_characters(characters: Mapping[str, Character]) -> None:
+    for name, character in characters.items():
+        if name_key(clean_name(name)) != name:
+            raise ValueError("a character's name isn't as it is kept")
+        try:
+            check_character(character)
+        except StudioError as error:
+            raise ValueError(str(error)) from error
 
 
 def _check_pronunciations(entries: Mapping[str, Pronunciation]) -> None:

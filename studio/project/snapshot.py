@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from studio.project.document import Document, encode_document, read_document
 from studio.project.history import Marks
-from studio.storage.records import RecordFormat, add_checksum
+from studio.storage.records import RecordFormat, add_checksum, keep_unchanged
 
-SNAPSHOT_FORMAT = RecordFormat("This project")
+SNAPSHOT_FORMAT = RecordFormat("This project", (keep_unchanged, keep_unchanged), plain_version=1)
+"""Version 2 has characters with settings, which a studio that knows only 1 would lose."""
 
 MAX_TIME_S = 253_402_300_000.0
 """In the year 9999, the last that dates can have."""
@@ -71,7 +72,7 @@ def encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
     """A snapshot as the content of its file, with a row for each line of the dialog."""
     marks = snapshot.marks
     record: dict[str, Any] = {
-        "version": SNAPSHOT_FORMAT.version,
+        "version": SNAPSHOT_FORMAT.choose_version(uses_newest=bool(snapshot.document.characters)),
         **encode_document(snapshot.document),
     }
     record["audio_s"] = snapshot.audio_s

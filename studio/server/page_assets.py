@@ -37,6 +37,8 @@ _STYLES = (
     "pronunciations",
     "library_panel",
     "sheet",
+    "voice_picker",
+    "character_panel",
     "sample_panel",
     "player_panel",
     "sound_form",

@@ -13,7 +13,7 @@ import numpy as np
 from studio.audio.clip import Clip, Samples
 from studio.audio.export import check_silence
 from studio.audio.mastering import Mastering
-from studio.backends.base import canonical_name
+from studio.backends.base import canonical_name, describe_engines
 from studio.dialog.model import Dialog, Notice, Pronounce
 from studio.dialog.planning import FailedSegment, SilenceSegment, plan
 from studio.engine.engine import QueueLimit, Render
@@ -32,6 +32,7 @@ from studio.errors import (
 from studio.services.studio import Studio
 from studio.storage.disk import storage_errors
 from studio.storage.workspace import READINGS
+from studio.voices.automatic import name_voices
 from studio.voices.cast import Cast
 from studio.voices.speaker import Voice
 
@@ -104,9 +105,12 @@ class SpeechStream:
         """
         self.dialog, self.mastering = dialog, options.mastering
         backend_name = canonical_name(options.backend_name or studio.backend_name)
-        capabilities = studio.engine.models.get_manager(backend_name).backend.capabilities
+        backend = studio.engine.models.get_manager(backend_name).backend
+        capabilities = backend.capabilities
         QUEUE_LIMIT.check(studio.engine)
-        cast = Cast(studio.speakers, {}, given=options.voices)
+        engines = describe_engines(backend, studio.backends().values())
+        first_names = name_voices(dialog, engines, studio.speakers, options.voices)
+        cast = Cast(studio.speakers, {}, first_names=first_names, given=options.voices)
         planned = plan(
             dialog,
             capabilities.limits(),

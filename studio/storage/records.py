@@ -39,15 +39,27 @@ class RecordFormat:
     Attributes:
         name: What messages call it.
         steps: The step from each version to the next, from version 0 on.
+        plain_version: What a record states that uses nothing of later versions, so that earlier
+            studios open it; None for the newest version.
     """
 
     name: str
     steps: tuple[Step, ...] = (keep_unchanged,)
+    plain_version: int | None = None
 
     @property
     def version(self) -> int:
-        """The version that is written."""
+        """The newest version, which is written unless a record does without it."""
         return len(self.steps)
+
+    @property
+    def plain(self) -> int:
+        """The oldest version that is written."""
+        return self.version if self.plain_version is None else self.plain_version
+
+    def choose_version(self, *, uses_newest: bool) -> int:
+        """The version that a record states."""
+        return self.version if uses_newest else self.plain
 
     def encode(self, record: Mapping[str, Any]) -> bytes:
         """A file's content, with version and checksum."""
@@ -95,7 +107,7 @@ class RecordFormat:
 
     def is_current(self, data: bytes) -> bool:
         """Whether the head of a file states this version, so that no step is needed."""
-        return _read_head_version(data[:_HEAD_BYTES]) == self.version
+        return self.plain <= _read_head_version(data[:_HEAD_BYTES]) <= self.version
 
     def write(
         self, disk: Disk, path: Path, record: Mapping[str, Any], *, synced: bool = True
@@ -116,7 +128,7 @@ class RecordFormat:
         except OSError:
             return
         version = _read_head_version(head)
-        if version != self.version:
+        if not self.plain <= version <= self.version:
             kept = path.with_name(f"{path.stem}.version-{version}{path.suffix}")
             if not kept.exists():
                 disk.copy(path, kept)

@@ -16,15 +16,23 @@ from studio.errors import NotFound, SampleRejected
 from studio.storage.file_cache import FileCache
 from studio.voices.library import SpeakerLibrary, SpeakerSnapshot
 from studio.voices.samples import load_sample
-from studio.voices.speaker import NEUTRAL, Sample, Speaker, Voice, VoiceKinds, find_mood_sample
+from studio.voices.speaker import (
+    NEUTRAL,
+    EngineVoice,
+    Sample,
+    Speaker,
+    Voice,
+    VoiceKinds,
+    find_mood_sample,
+)
 
 
 class Cast:
     """Finds the voice of each name; safe to use from several threads.
 
-    A voice or a sample given for this dialog outranks the speaker assigned to a name, and that one
-    the library's speaker of the same name; a name that nobody knows has the backend's built-in
-    voice.
+    A voice or a sample given for this dialog outranks the speaker assigned to a name, that one a
+    voice of the engine's own, and that one the library's speaker of the same name; a name that
+    nobody knows has the backend's built-in voice.
     """
 
     def __init__(
@@ -36,6 +44,7 @@ class Cast:
         *,
         language: str | None = None,
         given: Mapping[str, Voice] | None = None,
+        engine_voices: Mapping[str, EngineVoice] | None = None,
     ) -> None:
         """Cast from a library.
 
@@ -46,6 +55,7 @@ class Cast:
             first_names: What speakers that nobody knows were called at first, by their names now.
             language: Of the script, where lines and voices don't say.
             given: Voices by name, of speakers whose language the library may know nevertheless.
+            engine_voices: Voices of the backend's own by name.
         """
         self._owner = library
         self._library: SpeakerLibrary | SpeakerSnapshot = library
@@ -54,6 +64,7 @@ class Cast:
         self._first_names = {name_key(name): one for name, one in (first_names or {}).items()}
         self._language = language
         self._given = {name_key(name): voice for name, voice in (given or {}).items()}
+        self._engine_voices = {name_key(name): one for name, one in (engine_voices or {}).items()}
         # Guards `_loaded`, and lets one thread at a time decode, so none does it twice.
         self._lock = Lock()
         self._loaded: FileCache[Sample] = FileCache()
@@ -87,6 +98,8 @@ class Cast:
         override = self._overrides.get(name_key(name))
         if override is not None:
             return Voice(name, self._sample(override, name, None))
+        if (own := self._find_engine_voice(name)) is not None:
+            return own.to_voice(name)
         speaker = self._speaker_of(name)
         if speaker is None:
             return Voice(name, first_name=self._first_names.get(name_key(name)))
@@ -106,7 +119,9 @@ class Cast:
             StorageFailed: The library can't be read.
         """
         own = None
-        if name_key(name) not in self._overrides:
+        if (chosen := self._find_engine_voice(name)) is not None:
+            own = chosen.language
+        elif name_key(name) not in self._overrides:
             with suppress(SampleRejected):  # its lines fail with that reason
                 speaker = self._speaker_of(name)
                 own = speaker.language if speaker is not None else None
@@ -120,6 +135,8 @@ class Cast:
         """
         if name_key(name) in self._overrides or name_key(name) in self._given:
             return ()
+        if self._find_engine_voice(name) is not None:
+            return ()
         with suppress(SampleRejected):  # its lines fail with that reason
             speaker = self._speaker_of(name)
             return tuple(one.mood for one in speaker.moods) if speaker is not None else ()
@@ -131,7 +148,7 @@ class Cast:
         Raises:
             StorageFailed: The library can't be read.
         """
-        if name_key(name) in self._overrides:
+        if name_key(name) in self._overrides or self._find_engine_voice(name) is not None:
             return None
         try:
             speaker = self._speaker_of(name)
@@ -177,13 +194,18 @@ class Cast:
     def _has_mood(self, name: str, mood: str) -> bool:
         if name_key(mood) == NEUTRAL:
             return True
-        if name_key(name) in self._overrides:
+        if name_key(name) in self._overrides or self._find_engine_voice(name) is not None:
             return False
         try:
             speaker = self._speaker_of(name)
         except SampleRejected:
             return True  # its lines fail with that reason
         return speaker is not None and find_mood_sample(speaker, mood) is not None
+
+    def _find_engine_voice(self, name: str) -> EngineVoice | None:
+        key = name_key(name)
+        is_outranked = key in self._given or key in self._overrides or key in self._assigned
+        return None if is_outranked else self._engine_voices.get(key)
 
     def _speaker_of(self, name: str) -> Speaker | None:
         speaker_id = self._assigned.get(name_key(name))

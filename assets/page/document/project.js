@@ -351,8 +351,8 @@ export class Project {
     for (const [lineId, line] of this.view.lines) if (old.lines.get(lineId) !== line) ids.add(lineId);
     const order = !sameOrder(old.order, this.view.order);
     const meta = [
-      "name", "cast", "settings", "speakers", "accepted_takes", "pronunciations", "can_undo",
-      "can_redo",
+      "name", "cast", "settings", "speakers", "accepted_takes", "pronunciations", "characters",
+      "can_undo", "can_redo",
     ].some((key) => old[key] !== this.view[key]);
     if (order) this.#deletedLines.remember(old, this.view);
     if (!ids.size && !order && !meta) return;

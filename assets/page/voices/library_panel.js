@@ -7,6 +7,7 @@ import { showDone, showError } from "../core/notices.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { SamplePanel } from "./sample_panel.js";
 import { confirmRemoval } from "./sheet.js";
+import { presetLabel } from "./voice_details.js";
 import { VoicePanel } from "./voice_panel.js";
 
 /** @import { RemovedVoice } from "../core/types" */
@@ -79,7 +80,6 @@ export class LibraryPanel {
     bus.on("engine.state", (state) => this.#follow(state));
     bus.on("library.edited", () => this.#reload());
     bus.on("sample.kept", (kept) => this.#added(kept));
-    bus.on("cast.preset", (choice) => this.#givePreset(choice));
     bus.on("cast.sampleWanted", ({ name }) => this.#sample.begin({ name }));
     this.#search.addEventListener("input", () => this.#show());
     byId("voice-new").addEventListener("click", () => this.#sample.begin({}));
@@ -128,17 +128,6 @@ export class LibraryPanel {
     this.#showTags();
     this.#show();
     if (!first) bus.emit("library.changed");
-  }
-
-  /** Give a speaker one of the engine's own voices, as suggested. */
-  async #givePreset({ name, preset }) {
-    const known = this.#library.find((one) => fold(one.name) === fold(name));
-    try {
-      await (known ? api.changeSpeaker(known.speaker_id, { preset }) : api.addSpeaker({ name, preset }));
-    } catch (error) {
-      showError(`${name} can't have this voice`, error);
-    }
-    this.#reload();
   }
 
   #added({ speaker, made }) {
@@ -259,7 +248,7 @@ export class LibraryPanel {
 function kind({ samples, preset, description }, offer) {
   const [first, ...others] = samples;
   const own = offer.builtin_voice ? "built-in voice" : "no voice yet";
-  if (!first) return preset ? `engine's voice ${preset}` : description ? "described voice" : own;
+  if (!first) return preset ? `engine voice: ${presetLabel(offer, preset)}` : description ? "described voice" : own;
   const seconds = first.seconds === null ? "missing" : formatLength(first.seconds);
   const moods = [first, ...others].map(({ mood }) => mood).filter(Boolean);
   return ["sample, " + seconds, ...moods].join(" · ");

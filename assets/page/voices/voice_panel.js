@@ -6,7 +6,7 @@ import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError } from "../core/notices.js";
 import { Recorder } from "./recorder.js";
 import { confirmRemoval, Sheet } from "./sheet.js";
-import { VoiceDetails } from "./voice_details.js";
+import { presetLabel, VoiceDetails } from "./voice_details.js";
 import { VoiceSamples } from "./voice_samples.js";
 
 /** @import { EngineOffer, Voice } from "../core/types" */
@@ -269,7 +269,7 @@ export class VoicePanel {
 /** The source of a voice without a sample. */
 export function describeOwnVoice({ preset, description }, offer) {
   const manner = description && offer?.instructions ? `, ${description}` : "";
-  if (preset) return `It has no sample and speaks with the engine's voice ${preset}${manner}.`;
+  if (preset) return `It has no sample and speaks with the engine voice ${offer ? presetLabel(offer, preset) : preset}${manner}.`;
   if (description) return `It has no sample and is described: ${description}`;
   if (offer && !offer.builtin_voice) {
     return `It has no sample, and ${offer.title} has no voice of its own for it. ${remedy(offer)}`;
