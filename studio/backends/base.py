@@ -202,7 +202,7 @@ def describe_engines(
         others: To which it may be changed.
         language: Of the scene, if known.
     """
-    found = []
+    found: list[DescribeVoice] = []
     for one in (backend, *(other for other in others if other.name != backend.name)):
         can = one.capabilities
         if can.describe_builtin is not None and len(can.presets) > 1:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
 from studio.dialog.attributes import check_params
-from studio.dialog.model import MAX_PAUSE_S, ParamValue
+from studio.dialog.directions import directed_mood
+from studio.dialog.model import MAX_PAUSE_S, Dialog, Line, ParamValue, Speech, name_key
+from studio.dialog.planning import MOOD
 from studio.errors import BadInput
+from studio.voices.cast import Cast
 
 MAX_ENGINE_VOICES = 50
 _MAX_ID_CHARS = 200
@@ -25,14 +29,12 @@ class Character:
             its automatic voice.
         params: For lines without their own: the engine's parameters, `mood` and `instruct`.
         level_db: Added to the level of its lines where they are laid out, without a new take.
-        pan: From -1, left, to 1, right; 0 leaves its lines mono.
         gap_s: The pause after its lines; None for the project's.
     """
 
     voices: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     level_db: Annotated[float, Field(ge=-30, le=12, allow_inf_nan=False)] = 0.0
-    pan: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] = 0.0
     gap_s: Annotated[float, Field(ge=0, le=MAX_PAUSE_S, allow_inf_nan=False)] | None = None
 
 
@@ -43,6 +45,47 @@ CHARACTERS_ADAPTER: TypeAdapter[dict[str, Character]] = TypeAdapter(dict[str, Ch
 
 OptionalCharacters = dict[str, Character | None]
 CHANGED_CHARACTERS_ADAPTER: TypeAdapter[OptionalCharacters] = TypeAdapter(OptionalCharacters)
+
+
+def inherit_params(
+    own: Mapping[str, ParamValue], text: str, character: Character, moods: Collection[str]
+) -> Mapping[str, ParamValue]:
+    """A line's parameters with those of its character where it has none of its own.
+
+    A stage direction of the line goes before the character's mood.
+
+    Args:
+        own: Of the line.
+        text: Of the line.
+        character: Who speaks it.
+        moods: Of which the character's voice has samples.
+    """
+    inherited = character.params
+    if MOOD in inherited and directed_mood(text, moods):
+        inherited = {name: one for name, one in inherited.items() if name != MOOD}
+    return {**inherited, **own} if inherited else own
+
+
+def inherit_in_dialog(dialog: Dialog, characters: Mapping[str, Character], cast: Cast) -> Dialog:
+    """A dialog that is no project, with what its lines have of their characters.
+
+    Args:
+        dialog: The lines.
+        characters: By the name's key.
+        cast: Has the moods of their voices.
+    """
+    if not characters:
+        return dialog
+    moods_of = cache(cast.list_moods)
+
+    def inherit(line: Line) -> Line:
+        if not isinstance(line, Speech) or name_key(line.speaker) not in characters:
+            return line
+        character = characters[name_key(line.speaker)]
+        moods = moods_of(line.speaker)
+        return replace(line, params=inherit_params(line.params, line.text, character, moods))
+
+    return Dialog(tuple(map(inherit, dialog)))
 
 
 def encode_character(character: Character) -> dict[str, Any]:
@@ -111,6 +154,7 @@ _FIELD_PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "voices": _parse_voices,
     "params": _parse_params,
     "level_db": _make_number_parser("A character's level, in dB,", -30, 12),
-    "pan": _make_number_parser("A character's place between left and right", -1, 1),
-    "gap_s": _make_number_parser("The pause after a character's lines, in seconds,", 0, MAX_PAUSE_S),
+    "gap_s": _make_number_parser(
+        "The pause after a character's lines, in seconds,", 0, MAX_PAUSE_S
+    ),
 }

@@ -262,8 +262,7 @@ def _encode_entry(entry: _Entry) -> dict[str, Any]:
 def _field_still_applies(document: Document, name: str, after: Any) -> bool:
     value = getattr(document, name)
     return bool(
-        (_encode_entries(value, after) if name in _ENTRY_FIELDS else _to_plain(value))
-        == after
+        (_encode_entries(value, after) if name in _ENTRY_FIELDS else _to_plain(value)) == after
     )
 
 

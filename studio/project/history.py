@@ -22,7 +22,7 @@ from studio.errors import Conflict, EngineBusy, FormatNewer, StorageFailed
 from studio.project.delta import Delta, apply_delta, diff_documents, read_delta, still_applies
 from studio.project.document import Document
 from studio.storage.disk import Disk, read_json, storage_errors
-from studio.storage.records import Record, RecordFormat, keep_unchanged
+from studio.storage.records import Record, RecordFormat
 
 _HEAD_BYTES = len('{"sum":"00000000","entry":')
 _END = b"}\n"
@@ -41,12 +41,10 @@ def _name_line_before(entry: Record) -> Record:
 
 
 ENTRY_FORMAT = RecordFormat(
-    "The history of this project", (_name_line_before, keep_unchanged), plain_version=1
+    "The history of this project", (_name_line_before,), frozenset({"characters"})
 )
-"""Version 2 has changes of characters, on which an earlier studio couldn't go on."""
-
 _STATED_VERSIONS = tuple(
-    b'{"version":%d,' % one for one in range(ENTRY_FORMAT.plain, ENTRY_FORMAT.version + 1)
+    b'{"version":%d,' % version for version in range(ENTRY_FORMAT.version, ENTRY_FORMAT.newest + 1)
 )
 
 
@@ -218,8 +216,8 @@ def is_intact(path: Path) -> bool:
 
 def encode_entry(entry: Entry) -> bytes:
     """An entry as a line of the journal."""
-    uses_newest = "characters" in entry.get("delta", {}).get("fields", {})
-    stated = {"version": ENTRY_FORMAT.choose_version(uses_newest=uses_newest), **entry}
+    fields = entry.get("delta", {}).get("fields", {})
+    stated = {"version": ENTRY_FORMAT.version_of(fields), **entry}
     body = json.dumps(stated, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     return b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + _END
 

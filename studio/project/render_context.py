@@ -34,7 +34,7 @@ from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, SettingError
 from studio.hearing.word_check import CheckQueue, WordChecker
-from studio.project.characters import PLAIN, Character
+from studio.project.characters import PLAIN, Character, inherit_params
 from studio.project.document import (
     Document,
     LineKind,
@@ -211,17 +211,15 @@ class RenderContext:
         return params[0] == params[1] and self.voices.get(key) == other.voices.get(key)
 
     def inherit(self, line: ProjectLine) -> ProjectLine:
-        """A line with the parameters of its character where it has none of its own.
-
-        A stage direction of the line goes before the character's mood.
-        """
+        """A line with what it has of its character, as `inherit_params`."""
         if line.speaker is None or not self.characters:
             return line
-        inherited = self.characters.get(name_key(line.speaker), PLAIN).params
+        character = self.characters.get(name_key(line.speaker))
+        if character is None or not character.params:
+            return line
         voice = self.find_voice(line.speaker)
-        if MOOD in inherited and voice and directed_mood(line.text, voice.moods):
-            inherited = {name: one for name, one in inherited.items() if name != MOOD}
-        return replace(line, params={**inherited, **line.params}) if inherited else line
+        moods = voice.moods if voice is not None else {}
+        return replace(line, params=inherit_params(line.params, line.text, character, moods))
 
     def find_voice(self, name: str) -> VoiceFingerprint | None:
         """The voice of a name; None if no line has that name."""
@@ -332,6 +330,14 @@ def find_engine_voices(document: Document, backend: Backend) -> dict[str, Engine
         for key, one in document.characters.items()
     }
     return {key: one for key, one in found.items() if one is not None}
+
+
+def _assign(
+    document: Document, engine_voices: Mapping[str, EngineVoice]
+) -> dict[str, str | EngineVoice]:
+    """Who speaks for names; a voice of the library that is cast goes before one of the engine."""
+    cast = {name_key(name): one for name, one in document.cast.items() if one is not None}
+    return {**engine_voices, **cast}
 
 
 def _name_automatic(can: Capabilities, chosen: str, language: str | None) -> str:
@@ -492,14 +498,12 @@ class VoiceResolver:
         if self._cast is None or any(
             one is not other for one, other in zip(self._cast[0], made_of, strict=True)
         ):
-            assigned = {name: one for name, one in document.cast.items() if one is not None}
             cast = Cast(
                 self._deps.library,
                 {},
-                assigned,
+                _assign(document, find_engine_voices(document, backend)),
                 first_names,
                 language=language,
-                engine_voices=find_engine_voices(document, backend),
             )
             self._cast = (made_of, cast)
         return self._cast[1]
@@ -530,16 +534,11 @@ class VoiceResolver:
         own = backend.capabilities.find_preset(preset_id)
         if preset_id is not None and own is None:
             raise NotFound("This engine has no such voice any more. Choose another one.")
+        assigned: dict[str, str | EngineVoice] = {name: own} if own is not None else {}
         if speaker_id is not None:
-            self._deps.library.get_by_id(speaker_id)
-        return Cast(
-            self._deps.library,
-            {},
-            {name: speaker_id} if speaker_id else {},
-            document.first_names,
-            language=document.settings.language,
-            engine_voices={name: own} if own else {},
-        )
+            assigned[name] = self._deps.library.get_by_id(speaker_id).speaker_id
+        language = document.settings.language
+        return Cast(self._deps.library, {}, assigned, document.first_names, language=language)
 
     def name_automatic(self, document: Document, name: str) -> str:
         """What the automatic voice of a name is called."""
@@ -569,11 +568,9 @@ class VoiceResolver:
 
         kept = {name: chosen.get(name_key(name), name) for name in known.old if is_automatic(name)}
         new = [name for name in known.new if name_key(name) not in chosen and is_automatic(name)]
-        describe = describe_engines(
-            backend, self._deps.list_backends(), document.settings.language
-        )
+        describe = describe_engines(backend, self._deps.list_backends(), document.settings.language)
         named = choose_voice_names(new, kept, describe)
-        return replace(document, first_names={**document.first_names, **named}) if named else document
+        return replace(document, first_names={**document.first_names, **named})
 
     def find_notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
         """Notices about how the voices would speak a dialog, with line numbers.

@@ -12,10 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from studio.project.document import Document, encode_document, read_document
 from studio.project.history import Marks
-from studio.storage.records import RecordFormat, add_checksum, keep_unchanged
+from studio.storage.records import RecordFormat, add_checksum
 
-SNAPSHOT_FORMAT = RecordFormat("This project", (keep_unchanged, keep_unchanged), plain_version=1)
-"""Version 2 has characters with settings, which a studio that knows only 1 would lose."""
+SNAPSHOT_FORMAT = RecordFormat("This project", further=frozenset({"characters"}))
 
 MAX_TIME_S = 253_402_300_000.0
 """In the year 9999, the last that dates can have."""
@@ -71,10 +70,8 @@ class HistoryRecord(BaseModel):
 def encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
     """A snapshot as the content of its file, with a row for each line of the dialog."""
     marks = snapshot.marks
-    record: dict[str, Any] = {
-        "version": SNAPSHOT_FORMAT.choose_version(uses_newest=bool(snapshot.document.characters)),
-        **encode_document(snapshot.document),
-    }
+    document = encode_document(snapshot.document)
+    record: dict[str, Any] = {"version": SNAPSHOT_FORMAT.version_of(document), **document}
     record["audio_s"] = snapshot.audio_s
     record["history"] = {
         "journal_bytes": snapshot.journal_bytes,

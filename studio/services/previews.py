@@ -83,7 +83,7 @@ class VoicePreviews:
     async def speak_sentence(
         self, cast: Cast, name: str, sentence: Sentence, backend_name: str
     ) -> Clip:
-        """The same with a mood, language and parameters; those that the backend lacks are left out."""
+        """The same with a mood, language and parameters; what the backend lacks is left out."""
         return await self._say(clean_name(name), cast, sentence, backend_name)
 
     async def preview_clip(self, clip: Clip, sentence: Sentence, backend_name: str) -> Clip:

@@ -13,6 +13,7 @@ from studio.dialog.model import Dialog, Pronounce
 from studio.dialog.planning import plan
 from studio.engine.engine import QueueLimit, Render, SpeechEngine, generate_job_id
 from studio.engine.job import Job, JobSpec, refuse_audio
+from studio.project.characters import Character, inherit_in_dialog
 from studio.storage.workspace import ensure_writable
 from studio.voices.automatic import name_voices
 from studio.voices.cast import Cast
@@ -35,6 +36,7 @@ class RenderOptions:
         folder: Folder of the segments only; None for one in the workspace.
         listen: Whether somebody is waiting to hear it, so that it goes before other jobs.
         tries: As in `JobSpec`.
+        characters: Settings of characters by the name's key, as in a project.
         pronounce: Applies pronunciations to a text; None leaves it unchanged.
     """
 
@@ -46,6 +48,7 @@ class RenderOptions:
     listen: bool = False
     tries: int = 1
     pronounce: Pronounce | None = None
+    characters: Mapping[str, Character] = field(default_factory=dict)
 
 
 class RenderJobs:
@@ -91,7 +94,7 @@ class RenderJobs:
         first_names = name_voices(dialog, engines, self._library, options.voices)
         cast = Cast(self._library, options.voices, first_names=first_names)
         planned = plan(
-            dialog,
+            inherit_in_dialog(dialog, options.characters, cast),
             capabilities.limits(),
             seed=options.seed,
             languages_of=cast.list_languages,
@@ -107,6 +110,7 @@ class RenderJobs:
             folder=ensure_writable(options.folder or self._root / job_id),
             resolve_audio=options.audio_root.joinpath if options.audio_root else refuse_audio,
             tries=options.tries,
+            levels_db={key: one.level_db for key, one in options.characters.items()},
         )
         render = Render(self._engine, spec, job_id=job_id)
         render.start(listen=options.listen)

@@ -29,6 +29,7 @@ from studio.errors import (
     SpeechFailed,
     StudioError,
 )
+from studio.project.characters import Character, inherit_in_dialog
 from studio.services.studio import Studio
 from studio.storage.disk import storage_errors
 from studio.storage.workspace import READINGS
@@ -64,6 +65,7 @@ class SpeechOptions:
         mastering: The loudness of the whole when it is written to a file.
         notices: About how the dialog was read; its plan begins with them.
         tries: As in `JobSpec`.
+        characters: Settings of characters by the name's key, as in a project.
     """
 
     backend_name: str | None = None
@@ -73,6 +75,7 @@ class SpeechOptions:
     mastering: Mastering = field(default_factory=Mastering)
     notices: tuple[Notice, ...] = ()
     tries: int = 1
+    characters: Mapping[str, Character] = field(default_factory=dict)
 
 
 class SpeechStream:
@@ -112,7 +115,7 @@ class SpeechStream:
         first_names = name_voices(dialog, engines, studio.speakers, options.voices)
         cast = Cast(studio.speakers, {}, first_names=first_names, given=options.voices)
         planned = plan(
-            dialog,
+            inherit_in_dialog(dialog, options.characters, cast),
             capabilities.limits(),
             seed=options.seed,
             languages_of=cast.list_languages,
@@ -128,6 +131,7 @@ class SpeechStream:
             cast,
             folder,
             tries=options.tries,
+            levels_db={key: one.level_db for key, one in options.characters.items()},
             survives_full_disk=not needs_files,
         )
         self.render = Render(studio.engine, spec)

@@ -30,7 +30,7 @@ class VoiceTraits:
 
     Attributes:
         label: Its name for people.
-        pitch_hz: The usual pitch; None if unknown, when voices of different labels count as different.
+        pitch_hz: The usual pitch; None if unknown, when labels tell voices apart.
         timbre: Where it lies among voices of the same pitch; 1 apart is another timbre.
     """
 
@@ -102,7 +102,7 @@ def name_voices(
         StorageFailed: The library can't be read.
     """
     names = {name_key(line.speaker): line.speaker for line in dialog if isinstance(line, Speech)}
-    if len(names) < 2 or not engines:  # noqa: PLR2004 - one voice is unlike no other
+    if len(names) < 2 or not engines:
         return {}
     known, voiced = SpeakerSnapshot(library), set(map(name_key, given))
     new = [one for key, one in names.items() if key not in voiced and known.find(one) is None]

@@ -30,32 +30,31 @@ from studio.voices.speaker import (
 class Cast:
     """Finds the voice of each name; safe to use from several threads.
 
-    A voice or a sample given for this dialog outranks the speaker assigned to a name, that one a
-    voice of the engine's own, and that one the library's speaker of the same name; a name that
-    nobody knows has the backend's built-in voice.
+    A voice or a sample given for this dialog outranks whoever is assigned to a name, and that one
+    the library's speaker of the same name; a name that nobody knows has the backend's built-in
+    voice.
     """
 
     def __init__(
         self,
         library: SpeakerLibrary,
         overrides: Mapping[str, Path],
-        assigned: Mapping[str, str] | None = None,
+        assigned: Mapping[str, str | EngineVoice] | None = None,
         first_names: Mapping[str, str] | None = None,
         *,
         language: str | None = None,
         given: Mapping[str, Voice] | None = None,
-        engine_voices: Mapping[str, EngineVoice] | None = None,
     ) -> None:
         """Cast from a library.
 
         Args:
             library: Speakers by name.
             overrides: Recordings by name.
-            assigned: Ids of the library's speakers by the name they speak for.
+            assigned: By name who speaks for it: the id of a speaker of the library, or a voice of
+                the backend's own.
             first_names: What speakers that nobody knows were called at first, by their names now.
             language: Of the script, where lines and voices don't say.
             given: Voices by name, of speakers whose language the library may know nevertheless.
-            engine_voices: Voices of the backend's own by name.
         """
         self._owner = library
         self._library: SpeakerLibrary | SpeakerSnapshot = library
@@ -64,7 +63,6 @@ class Cast:
         self._first_names = {name_key(name): one for name, one in (first_names or {}).items()}
         self._language = language
         self._given = {name_key(name): voice for name, voice in (given or {}).items()}
-        self._engine_voices = {name_key(name): one for name, one in (engine_voices or {}).items()}
         # Guards `_loaded`, and lets one thread at a time decode, so none does it twice.
         self._lock = Lock()
         self._loaded: FileCache[Sample] = FileCache()
@@ -204,12 +202,14 @@ class Cast:
 
     def _find_engine_voice(self, name: str) -> EngineVoice | None:
         key = name_key(name)
-        is_outranked = key in self._given or key in self._overrides or key in self._assigned
-        return None if is_outranked else self._engine_voices.get(key)
+        if key in self._given or key in self._overrides:
+            return None
+        found = self._assigned.get(key)
+        return found if isinstance(found, EngineVoice) else None
 
     def _speaker_of(self, name: str) -> Speaker | None:
         speaker_id = self._assigned.get(name_key(name))
-        if speaker_id is None:
+        if speaker_id is None or isinstance(speaker_id, EngineVoice):
             return self._library.find(name)
         try:
             return self._library.get_by_id(speaker_id)

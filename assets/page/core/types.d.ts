@@ -132,8 +132,6 @@ export interface Character {
   /** For lines without their own. */
   params: Params;
   level_db: number;
-  /** -1 is left, 1 right. */
-  pan: number;
   gap_s: number | null;
 }
 

@@ -2,7 +2,7 @@
 import { bus, Bus } from "../core/bus.js";
 import { byId, fromTemplate, isDirty, languageOptions, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
-import { newId, RATE_HZ } from "../document/document.js";
+import { characterOf, newId, RATE_HZ } from "../document/document.js";
 import { recordingTitle } from "./line_list.js";
 
 /** @import { EngineParam, Line, Parts, StudioState } from "../core/types" */
@@ -27,15 +27,21 @@ export class ParamControls {
     this.#list.replaceChildren(...params.map((param) => this.#row(param)));
   }
 
-  /** @param {Line[]} lines whose values are shown; different ones are left open */
-  show(lines) {
+  /**
+   * @param {Line[]} lines whose values are shown; different ones are left open
+   * @param {(line: Line, name: string) => string | number | boolean | undefined} inherited what a line has of its character
+   */
+  show(lines, inherited) {
     for (const [name, { param, field, number, reset }] of this.#rows) {
-      const values = new Set(lines.map((line) => line.params?.[name] ?? null));
-      const own = values.size === 1 ? [...values][0] : undefined;
-      if (!isDirty(number)) number.value = own === undefined ? "" : String(own ?? param.default);
-      if (!field.matches(":active")) field.value = String(own ?? param.default);
-      number.placeholder = own === undefined ? "different" : "";
-      reset.hidden = own === null;
+      const values = new Set(lines.map((line) => line.params?.[name] ?? inherited(line, name) ?? null));
+      const shown = values.size === 1 ? [...values][0] : undefined;
+      if (!isDirty(number)) number.value = shown === undefined ? "" : String(shown ?? param.default);
+      if (!field.matches(":active")) field.value = String(shown ?? param.default);
+      number.placeholder = shown === undefined ? "different" : "";
+      const [backTo] = new Set(lines.map((line) => inherited(line, name)));
+      reset.hidden = lines.every((line) => (line.params?.[name] ?? null) === null);
+      reset.title = backTo === undefined ? "" : `Back to ${lines[0].speaker}’s own: ${backTo}`;
+      reset.setAttribute("aria-label", `${param.label}: back to the ${backTo === undefined ? "engine" : "character"}’s own`);
     }
     this.#showStrays(lines);
   }
@@ -77,7 +83,6 @@ export class ParamControls {
       input.addEventListener("change", () => this.#emitChange(param, input.value));
     }
     field.addEventListener("input", () => (number.value = field.value));
-    reset.setAttribute("aria-label", `${param.label}: the engine’s own`);
     reset.addEventListener("click", () => this.#emitChange(param, null));
     this.#rows.set(param.name, { param, field, number, reset });
     return row;
@@ -98,6 +103,7 @@ export class LinePanel {
   #params = new ParamControls();
   #languages = null;
   #library = [];
+  #characters = null;
 
   /** @param {Pick<Parts, "project" | "selection" | "commands" | "playback" | "takes" | "show">} parts */
   constructor(parts) {
@@ -166,6 +172,10 @@ export class LinePanel {
   #names() {
     const options = this.#parts.project.view.speakers.map(({ name }) => new Option(name, name));
     byId("speaker-names").replaceChildren(...options);
+    const { characters } = this.#parts.project.view;
+    if (characters === this.#characters) return;
+    this.#characters = characters;
+    this.#show();
   }
 
   #changed({ ids, order }) {
@@ -209,6 +219,7 @@ export class LinePanel {
     put("speaker", shared(lines, "speaker"));
     this.#offerLanguage(shared(lines, "language"));
     this.#offerMoods(lines);
+    this.#showInherited(lines);
     put("seed", shared(lines, "seed"));
     put("instruct", shared(lines.map(({ params }) => params ?? {}), "instruct"));
     const single = lines.length === 1;
@@ -220,7 +231,19 @@ export class LinePanel {
     const locked = lines.every((line) => line.locked);
     byId("act-lock").setAttribute("aria-pressed", String(locked));
     setText(byId("act-lock").querySelector(".label"), locked ? "Unlock" : "Lock");
-    this.#params.show(lines);
+    this.#params.show(lines, (line, name) => characterOf(this.#parts.project.view, line.speaker).params[name]);
+  }
+
+  /** The mood and the instruction of the character stand where the lines have none of their own. */
+  #showInherited(lines) {
+    const { view } = this.#parts.project;
+    const all = lines.map(({ speaker }) => characterOf(view, speaker).params);
+    const [first] = all;
+    const common = (name) => (all.every((one) => one[name] === first[name]) ? first[name] : undefined);
+    const [mood, instruct] = [common("mood"), common("instruct")];
+    const main = field("mood").querySelector("option[value='']:not(:disabled)");
+    if (main) setText(main, mood ? `${mood} (as its character)` : "main sample");
+    field("instruct").dataset.empty = instruct ? `${instruct} (as its character)` : "such as: angrily, in a low voice";
   }
 
   /** A language that the voice doesn't have stays visible, so that it can be changed. */

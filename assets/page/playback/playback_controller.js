@@ -5,7 +5,7 @@ import { bus } from "../core/bus.js";
 import { askDialog, byId, setHidden, setText } from "../core/dom.js";
 import { formatCount, formatLeft } from "../core/format.js";
 import { announce, showError, showNotice } from "../core/notices.js";
-import { isMissing, isPending } from "../document/document.js";
+import { characterOf, isMissing, isPending } from "../document/document.js";
 import { sectionOf } from "../editor/sections.js";
 import { isAudible } from "./playlist.js";
 import { PeakCache } from "./timeline.js";
@@ -256,6 +256,7 @@ export class PlaybackController {
   /** Update the playlist and the timeline from the project. */
   show() {
     const { project, player, timeline, lines } = this.#parts;
+    player.levelOf = ({ speaker }) => characterOf(project.view, speaker).level_db;
     player.refresh(project.lines);
     timeline.show(player.playlist, (speaker) => lines.colour(speaker));
     this.#showJob();

@@ -8,7 +8,7 @@ import { Sheet } from "./sheet.js";
 /** @import { EngineParam, StudioState } from "../core/types" */
 
 const field = (name) => byId(`character-${name}`);
-const PLAIN_FIELDS = { voices: undefined, params: null, level_db: null, pan: null, gap_s: null };
+const SET_BACK = { params: null, level_db: null, gap_s: null };
 
 /** It opens at "cast.settingsWanted". */
 export class CharacterPanel {
@@ -34,7 +34,7 @@ export class CharacterPanel {
     field("instruct").addEventListener("change", ({ target }) => this.#setParam("instruct", target.value.trim() || null));
     this.#listen("level", "level_db");
     this.#listen("gap", "gap_s");
-    field("reset").addEventListener("click", () => this.#edit({ ...PLAIN_FIELDS, voices: this.#character.voices }));
+    field("reset").addEventListener("click", () => this.#edit(SET_BACK));
   }
 
   get #character() {

@@ -113,7 +113,7 @@ export class VoicePicker {
     const isFree = focusedElement()?.closest("#picker-list, #picker-next") !== null;
     this.#sound.toggle(byId("picker-next"), async (signal) => {
       await listed;
-      signal.throwIfAborted();
+      if (signal.aborted || !this.#shown.length) throw new DOMException("nothing to hear", "AbortError");
       this.#select(this.#firstKey());
       if (isFree) this.#rowOf(this.#at)?.querySelector(".pick-open").focus();
       return this.#read(signal);
