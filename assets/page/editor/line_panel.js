@@ -2,6 +2,7 @@
 import { bus, Bus } from "../core/bus.js";
 import { byId, fromTemplate, isDirty, languageOptions, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
+import { t } from "../core/texts.js";
 import { characterOf, newId, RATE_HZ } from "../document/document.js";
 import { recordingTitle } from "./line_list.js";
 
@@ -40,8 +41,8 @@ export class ParamControls {
       number.placeholder = shown === undefined ? "different" : "";
       const [backTo] = new Set(lines.map((line) => inherited(line, name)));
       reset.hidden = lines.every((line) => (line.params?.[name] ?? null) === null);
-      reset.title = backTo === undefined ? "" : `Back to ${lines[0].speaker}’s own: ${backTo}`;
-      reset.setAttribute("aria-label", `${param.label}: back to the ${backTo === undefined ? "engine" : "character"}’s own`);
+      reset.title = backTo === undefined ? "" : t`Back to ${lines[0].speaker}’s own: ${backTo}`;
+      reset.setAttribute("aria-label", t`${param.label}: back to the ${backTo === undefined ? "engine" : "character"}’s own`);
     }
     this.#showStrays(lines);
   }
@@ -64,9 +65,9 @@ export class ParamControls {
 
   #stray(name, values) {
     const row = fromTemplate("stray-template");
-    setText(row.querySelector(".stray-name"), values.size > 1 ? `${name}: different` : `${name}: ${[...values][0]}`);
+    setText(row.querySelector(".stray-name"), values.size > 1 ? t`${name}: mixed` : `${name}: ${[...values][0]}`);
     const remove = row.querySelector("button");
-    remove.ariaLabel = `Remove ${name}`;
+    remove.ariaLabel = t`Remove ${name}`;
     remove.addEventListener("click", () =>
       this.events.emit("changed", { name, value: null }));
     return row;
@@ -210,8 +211,8 @@ export class LinePanel {
     setHidden(byId("recording-part"), !line);
     if (!line) return;
     setText(byId("recording-name"), recordingTitle(line));
-    setText(byId("recording-length"), line.take ? formatLength(line.take.samples / RATE_HZ) : "not heard yet");
-    setText(byId("recording-choose"), line.take ? "Replace the file" : "Choose a file");
+    setText(byId("recording-length"), line.take ? formatLength(line.take.samples / RATE_HZ) : t`not played yet`);
+    setText(byId("recording-choose"), line.take ? t`Replace the file` : t`Choose a file`);
     byId("recording-choose").disabled = Boolean(line.locked);
   }
 
@@ -225,12 +226,12 @@ export class LinePanel {
     const single = lines.length === 1;
     for (const [name, by] of [["before", -1], ["after", 1]]) {
       field(name).disabled = !single;
-      field(name).dataset.empty = single ? "" : "one line only";
+      field(name).dataset.empty = single ? "" : t`select a single line`;
       put(name, single ? (this.#pauseAt(lines[0].line_id, by)?.duration_s ?? 0) : null);
     }
     const locked = lines.every((line) => line.locked);
     byId("act-lock").setAttribute("aria-pressed", String(locked));
-    setText(byId("act-lock").querySelector(".label"), locked ? "Unlock" : "Lock");
+    setText(byId("act-lock").querySelector(".label"), locked ? t`Unlock` : t`Lock`);
     this.#params.show(lines, (line, name) => characterOf(this.#parts.project.view, line.speaker).params[name]);
   }
 
@@ -242,8 +243,8 @@ export class LinePanel {
     const common = (name) => (all.every((one) => one[name] === first[name]) ? first[name] : undefined);
     const [mood, instruct] = [common("mood"), common("instruct")];
     const main = field("mood").querySelector("option[value='']:not(:disabled)");
-    if (main) setText(main, mood ? `${mood} (as its character)` : "main sample");
-    field("instruct").dataset.empty = instruct ? `${instruct} (as its character)` : "such as: angrily, in a low voice";
+    if (main) setText(main, mood ? t`${mood} (as its character)` : t`main sample`);
+    field("instruct").dataset.empty = instruct ? t`${instruct} (as its character)` : t`e.g. angrily, in a low voice`;
   }
 
   /** A language that the voice doesn't have stays visible, so that it can be changed. */
@@ -254,7 +255,7 @@ export class LinePanel {
     // Another code of a language takes the place of the one that is offered.
     if (code && code in (this.#languages ?? {}) && ![...options].some(({ value }) => value === code)) this.#listLanguages(code);
     if (code && ![...options].some((option) => option.value === code)) {
-      const option = new Option(`${code} (not in this voice)`, code);
+      const option = new Option(t`${code} (not supported by this voice)`, code);
       option.dataset.stray = "true";
       field("language").add(option);
     }
@@ -264,7 +265,7 @@ export class LinePanel {
 
   /** @param {string | null} code chosen */
   #listLanguages(code) {
-    field("language").replaceChildren(new Option("voice’s own", ""), ...languageOptions(this.#languages, code));
+    field("language").replaceChildren(new Option(t`Same as voice`, ""), ...languageOptions(this.#languages, code));
   }
 
   /** An option for lines with several values, which can't be chosen. */
@@ -283,7 +284,7 @@ export class LinePanel {
     const unknown = chosen && !moods.some((mood) => fold(mood) === fold(chosen)) ? [chosen] : [];
     setHidden(byId("mood-part"), moods.length === 0 && unknown.length === 0);
     const options = [...moods, ...unknown].map((mood) => new Option(mood, mood));
-    field("mood").replaceChildren(new Option("main sample", ""), ...options);
+    field("mood").replaceChildren(new Option(t`main sample`, ""), ...options);
     const known = moods.find((mood) => fold(mood) === fold(chosen ?? ""));
     field("mood").value = known ?? chosen ?? "";
   }
@@ -336,8 +337,8 @@ export class LinePanel {
 }
 
 function title(line) {
-  if (!line) return "Line";
-  return { silence: "Pause", audio: "Recording" }[line.kind] ?? "Line";
+  if (!line) return t`Line`;
+  return { silence: t`Pause`, audio: t`Recording` }[line.kind] ?? t`Line`;
 }
 
 /** The common value of lines; undefined if they differ. */

@@ -3,6 +3,7 @@ import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, languageOptions, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { characterOf } from "../document/document.js";
 import { castOps } from "./voice_candidates.js";
 
@@ -142,8 +143,8 @@ class ScriptLanguage {
   #refresh() {
     const options = languageOptions(this.#languages, this.#code);
     const known = !this.#code || this.#code in this.#languages;
-    if (!known) options.push(new Option(`${this.#code} (not in this voice engine)`, this.#code));
-    this.#select.replaceChildren(new Option("not said", ""), ...options);
+    if (!known) options.push(new Option(t`${this.#code} (not supported by this engine)`, this.#code));
+    this.#select.replaceChildren(new Option(t`Auto`, ""), ...options);
     this.#select.value = this.#code ?? "";
     setHidden(this.#select.closest("label"), options.length < 2 && !this.#code);
   }
@@ -178,7 +179,7 @@ export class CastPanel {
     bus.on("library.loaded", ({ speakers, offer }) => this.#know(speakers, offer));
     byId("cast-suggested").addEventListener("click", () => this.#useAll());
     byId("sample-panel").addEventListener("close", () => this.#returnFocus());
-    bus.on("cast.voiceLeft", ({ name }) => this.#returnFocus(name && `Voice for ${name}`));
+    bus.on("cast.voiceLeft", ({ name }) => this.#returnFocus(name && t`Voice for ${name}`));
   }
 
   /** @param {CastSpeaker[]} speakers of the dialog */
@@ -235,7 +236,7 @@ export class CastPanel {
     this.#offerSuggested(row.querySelector(".voice-suggest"), name, suggested);
     const add = row.querySelector(".voice-add");
     setHidden(add, voice !== "built-in" || Boolean(this.#choice(name)));
-    add.ariaLabel = `Add a sample for ${name}`;
+    add.ariaLabel = t`Set a voice for ${name}`;
     add.addEventListener("click", () => {
       this.#opener = add.ariaLabel;
       bus.emit("cast.sampleWanted", { name });
@@ -245,16 +246,16 @@ export class CastPanel {
 
   #offerLines(button, name, lines) {
     setText(button, lines);
-    button.title = `Mark all lines of ${name}`;
-    button.ariaLabel = `${lines} of ${name}: mark all`;
+    button.title = t`Select all lines of ${name}`;
+    button.ariaLabel = t`${lines} of ${name}: select all`;
     button.addEventListener("click", () => bus.emit("cast.marked", { name }));
   }
 
   #offerSuggested(button, name, suggested) {
     setHidden(button, !suggested);
     if (!suggested) return;
-    setText(button, `Use ${suggested.label}`);
-    button.ariaLabel = `Use ${suggested.label} for ${name}`;
+    setText(button, t`Use ${suggested.label}`);
+    button.ariaLabel = t`Use ${suggested.label} for ${name}`;
     button.addEventListener("click", () => {
       this.#use(name, suggested);
       announce(`${name}: ${suggested.label}.`);
@@ -275,7 +276,7 @@ export class CastPanel {
   #useAll() {
     const all = suggestVoices(this.#speakers, this.#choices, this.#library, this.#engine, this.#project.view.characters);
     this.#project.edit([...all].flatMap(([name, suggested]) => this.#opsFor(name, suggested)));
-    announce(`${formatCount(all.size, "voice")} chosen.`);
+    announce(t`${formatCount(all.size, "voice")} assigned.`);
     this.#refresh();
   }
 
@@ -283,8 +284,8 @@ export class CastPanel {
   #offerName(row, name) {
     const part = (what) => row.querySelector(`.voice-${what}`);
     const field = part("rename-field");
-    field.ariaLabel = `New name of ${name}`;
-    part("rename").ariaLabel = `Rename ${name} in the script`;
+    field.ariaLabel = t`New name of ${name}`;
+    part("rename").ariaLabel = t`Rename ${name} in the script`;
     const show = (writing) => {
       setHidden(field, !writing);
       setHidden(part("name"), writing);
@@ -308,9 +309,9 @@ export class CastPanel {
 
   #rename(from, to) {
     if (!to || to === from) return;
-    this.#renamed = `Rename ${to} in the script`;
+    this.#renamed = t`Rename ${to} in the script`;
     this.#project.edit([{ op: "rename_speaker", from, to }]);
-    announce(`${from} is called ${to}.`);
+    announce(t`${from} renamed to ${to}.`);
   }
 
   /** The voice chosen for a name, if the library still has it. */
@@ -321,16 +322,16 @@ export class CastPanel {
 
   /** The name of the voice opens the picker. */
   #offerVoice(button, name, voice) {
-    setText(button, voice || "Choose a voice");
-    button.dataset.control = `Voice for ${name}`;
-    button.ariaLabel = `Voice for ${name}: ${voice}`;
-    button.title = "Choose a voice by ear";
+    setText(button, voice || t`Choose a voice`);
+    button.dataset.control = t`Voice for ${name}`;
+    button.ariaLabel = t`Voice for ${name}: ${voice}`;
+    button.title = t`Choose a voice by ear`;
     button.addEventListener("click", () => bus.emit("cast.voiceWanted", { name }));
   }
 
   #offerSettings(button, name) {
-    button.ariaLabel = `Settings of ${name}`;
-    button.title = "Speed, level, mood and more, for all its lines";
+    button.ariaLabel = t`Settings of ${name}`;
+    button.title = t`Speed, level, mood and more, for all its lines`;
     button.toggleAttribute("data-set", hasSettings(characterOf(this.#project.view, name)));
     button.addEventListener("click", () => bus.emit("cast.settingsWanted", { name }));
   }

@@ -2,6 +2,7 @@
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, isDirty, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold } from "../core/format.js";
+import { t } from "../core/texts.js";
 import { characterKey, characterOf } from "../document/document.js";
 import { Sheet } from "./sheet.js";
 
@@ -44,7 +45,7 @@ export class CharacterPanel {
   /** @param {string} name */
   #open(name) {
     this.#name = name;
-    setText(field("title"), `Settings of ${name}`);
+    setText(field("title"), t`Settings of ${name}`);
     this.#show();
     this.#sheet.open();
     field("params").querySelector("input")?.focus();
@@ -74,7 +75,7 @@ export class CharacterPanel {
       input.addEventListener("change", () => input.validity.valid && input.value !== "" && this.#setParam(param.name, Number(input.value)));
     }
     range.addEventListener("input", () => (number.value = range.value));
-    reset.setAttribute("aria-label", `Set ${param.label.toLowerCase()} back`);
+    reset.setAttribute("aria-label", t`Set ${param.label.toLowerCase()} back`);
     reset.addEventListener("click", () => {
       this.#setParam(param.name, null);
       number.focus();
@@ -96,7 +97,7 @@ export class CharacterPanel {
   }
 
   #edit(fields) {
-    const group = `character ${characterKey(this.#project.view, this.#name)} ${Object.keys(fields)[0]}`;
+    const group = t`character ${characterKey(this.#project.view, this.#name)} ${Object.keys(fields)[0]}`;
     this.#project.edit([{ op: "character", speaker: this.#name, fields }], { group });
     this.#show();
   }

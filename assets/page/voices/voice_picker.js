@@ -4,6 +4,7 @@ import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatBytes, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { Sheet } from "./sheet.js";
 import { baseOf, castOps, currentKey, firstToHear, isShown, lineToHear } from "./voice_candidates.js";
@@ -76,12 +77,12 @@ export class VoicePicker {
     if (!this.#speaker) return;
     this.#at = null;
     byId("voice-picker").querySelector(".swatch").style.background = safeColour(this.#speaker.colour);
-    setText(byId("picker-title"), `Voice for ${this.#speaker.name}`);
+    setText(byId("picker-title"), t`Voice for ${this.#speaker.name}`);
     setText(byId("picker-line"), this.#line.text);
-    setText(byId("picker-use"), `Use for ${this.#speaker.name}`);
+    setText(byId("picker-use"), t`Use for ${this.#speaker.name}`);
     const next = this.#next;
     setHidden(byId("picker-then"), !next);
-    setText(byId("picker-then"), next ? `Use, then ${next.name}` : "");
+    setText(byId("picker-then"), next ? t`Use, then ${next.name}` : "");
   }
 
   get #line() {
@@ -113,7 +114,7 @@ export class VoicePicker {
     const isFree = focusedElement()?.closest("#picker-list, #picker-next") !== null;
     this.#sound.toggle(byId("picker-next"), async (signal) => {
       await listed;
-      if (signal.aborted || !this.#shown.length) throw new DOMException("nothing to hear", "AbortError");
+      if (signal.aborted || !this.#shown.length) throw new DOMException(t`nothing to hear`, "AbortError");
       this.#select(this.#firstKey());
       if (isFree) this.#rowOf(this.#at)?.querySelector(".pick-open").focus();
       return this.#read(signal);
@@ -148,13 +149,13 @@ export class VoicePicker {
     const { engines, voices } = this.#found;
     const codes = new Set([...voices.flatMap((one) => one.languages), ...engines.flatMap((one) => one.languages)].map(baseOf));
     const languages = [...codes].map((code) => new Option(languageName(code), code));
-    offer("language", "Any language", languages.toSorted((a, b) => a.text.localeCompare(b.text)));
-    offer("gender", "Any gender", distinct(voices.map(({ gender }) => gender)));
-    offer("age", "Any age", distinct(voices.map(({ age }) => age)));
+    offer("language", t`Any language`, languages.toSorted((a, b) => a.text.localeCompare(b.text)));
+    offer("gender", t`Any gender`, distinct(voices.map(({ gender }) => gender)));
+    offer("age", t`Any age`, distinct(voices.map(({ age }) => age)));
     const titles = engines.filter(({ name }) => voices.some(({ engine }) => engine === name)).map(({ name, title }) => new Option(title, name));
-    offer("engine", "All engines", [...(voices.some(({ engine }) => engine === null) ? [new Option("Your voices", "own")] : []), ...titles]);
+    offer("engine", t`All engines`, [...(voices.some(({ engine }) => engine === null) ? [new Option(t`Your voices`, "own")] : []), ...titles]);
     const tags = new Map(voices.flatMap((one) => one.tags.map((tag) => [fold(tag), tag])));
-    offer("tag", "Any tag", [...tags].map(([key, tag]) => new Option(tag, key)).toSorted((a, b) => a.text.localeCompare(b.text)));
+    offer("tag", t`Any tag`, [...tags].map(([key, tag]) => new Option(tag, key)).toSorted((a, b) => a.text.localeCompare(b.text)));
   }
 
   /** Show the voices that pass the filters, the first rows of them; scrolling brings more. */
@@ -164,7 +165,7 @@ export class VoicePicker {
     this.#shown = this.#found.voices.filter((voice) => isShown(voice, filter, spoken));
     const all = this.#found.voices.length;
     const n = this.#shown.length;
-    setText(byId("picker-count"), n === 0 ? "No voice matches. Change the search or the filters." : n < all ? `${n} of ${formatCount(all, "voice")}` : formatCount(all, "voice"));
+    setText(byId("picker-count"), n === 0 ? t`No voice matches. Change the search or the filters.` : n < all ? t`${n} of ${formatCount(all, "voice")}` : formatCount(all, "voice"));
     byId("picker-list").replaceChildren();
     this.#grow();
     this.#mark();
@@ -189,8 +190,8 @@ export class VoicePicker {
     setText(row.querySelector(".pick-about"), about);
     setHidden(row.querySelector(".pick-now"), !isCurrent);
     const [play, open] = [row.querySelector(".pick-play"), row.querySelector(".pick-open")];
-    play.ariaLabel = `Hear ${voice.name}`;
-    open.ariaLabel = `${voice.name}, ${about}${isCurrent ? ", in use" : ""}`;
+    play.ariaLabel = t`Listen to ${voice.name}`;
+    open.ariaLabel = `${voice.name}, ${about}${isCurrent ? t`, in use` : ""}`;
     play.addEventListener("click", () => this.#press(voice.key, play));
     open.addEventListener("click", () => this.#press(voice.key, play));
     row.querySelector(".pick-get").addEventListener("click", () =>
@@ -200,8 +201,8 @@ export class VoicePicker {
 
   #about({ kind, engine, languages, gender, age, tags }) {
     const by = this.#found.engines.find(({ name }) => name === (engine ?? this.#found.engine));
-    const kinds = { automatic: "chosen by the name", sample: "your recording", described: "described voice", none: "no recording yet" };
-    const source = kinds[kind] ?? (engine ? by?.title ?? engine : "engine voice");
+    const kinds = { automatic: t`chosen by the name`, sample: t`your recording`, described: t`Described voice`, none: t`no recording yet` };
+    const source = kinds[kind] ?? (engine ? by?.title ?? engine : t`engine voice`);
     const spoken = languages.length > 0 && languages.length <= 3 ? languages.map(languageName).join(", ") : "";
     return [source, gender, age, spoken, tags.join(", ")].filter(Boolean).join(" · ");
   }
@@ -220,7 +221,7 @@ export class VoicePicker {
       const size = card?.download_bytes ? ` (${formatBytes(card.download_bytes)})` : "";
       const share = download?.fraction == null ? "" : ` ${Math.round(100 * download.fraction)} %`;
       const runs = download?.state === "running" || download?.state === "stopping";
-      setText(get, runs ? `On its way${share}` : download?.state === "failed" ? "Try again" : `Download${size}`);
+      setText(get, runs ? t`On its way${share}` : download?.state === "failed" ? t`Try again` : t`Download${size}`);
       get.disabled = runs || card?.downloadable === false;
       get.ariaLabel = `${get.textContent}: ${engine.title}`;
     }
@@ -356,10 +357,10 @@ function languageName(code) {
 
 /** What choosing a voice means beyond its sound. */
 function noteOn(voice, engine, { engine: own, engines }, speaker) {
-  if (engine?.to_fetch) return `${engine.title} isn't on this machine yet. Download it to hear its voices.`;
-  if (engine && engine.name !== own) return `The whole scene goes to ${engine.title} with it; Undo brings it back.`;
+  if (engine?.to_fetch) return t`${engine.title} isn't on this machine yet. Download it to hear its voices.`;
+  if (engine && engine.name !== own) return t`The whole scene goes to ${engine.title} with it; Undo brings it back.`;
   const now = engines.find(({ name }) => name === own);
-  if (voice?.kind === "sample" && now && !now.cloning) return `${now.title} can't clone a recording: ${speaker.name} gets ${now.instead_of_sample}.`;
+  if (voice?.kind === "sample" && now && !now.cloning) return t`${now.title} can't clone a recording: ${speaker.name} gets ${now.instead_of_sample}.`;
   return "";
 }
 
