@@ -48,7 +48,9 @@ import { Player } from "./playback/player.js";
 import { Timeline } from "./playback/timeline.js";
 import { Transport } from "./playback/transport.js";
 import { CastOrder, CastPanel } from "./voices/cast_panel.js";
+import { CharacterPanel } from "./voices/character_panel.js";
 import { LibraryPanel } from "./voices/library_panel.js";
+import { VoicePicker } from "./voices/voice_picker.js";
 
 const PARTS = [
   "header", "views", "script", "lines", "line-panel", "cast", "library", "player", "voice-panel",
@@ -101,6 +103,8 @@ function buildEditor({ project, player, show }) {
   new ScenePanel({ project, badges, selection });
   keepDensity();
   new CastPanel(project, cast);
+  new VoicePicker(project, cast);
+  new CharacterPanel(project);
   new JudgePanel(project);
   byId("add-line").addEventListener("click", () => commands.add());
   byId("add-pause").addEventListener("click", () => commands.addPause());

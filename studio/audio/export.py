@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from studio.audio.clip import STUDIO_RATE_HZ, Samples, resample
+from studio.audio.clip import STUDIO_RATE_HZ, Samples, resample, to_pcm16
 from studio.audio.encode import (
     STUDIO_MP3,
     AudioFormat,
@@ -305,8 +305,13 @@ def _add_joined(archive: zipfile.ZipFile, blocks: Iterable[Samples], folder: Pat
 def _add_takes(archive: zipfile.ZipFile, timeline: Timeline, named: Mapping[int, str]) -> None:
     for entry in iter_audible(timeline):
         assert entry.source is not None
+        name = named[entry.segment_idx]
+        if entry.gain_db:
+            pieces = (to_pcm16(block).tobytes() for block in timeline.read(entry))
+            add_wav(archive, name, pieces, entry.n_samples)
+            continue
         with entry.source.open("rb") as take:
-            _add_file(archive, named[entry.segment_idx], take)
+            _add_file(archive, name, take)
 
 
 def _add_json(archive: zipfile.ZipFile, name: str, content: object) -> None:

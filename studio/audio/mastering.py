@@ -327,7 +327,11 @@ def _compute_voice_gains(
         one: max(-MAX_VOICE_GAIN_DB, min(MAX_VOICE_GAIN_DB, common - lufs))
         for one, lufs in measured.items()
     }
-    return {idx: moved[one] for idx, one in speakers.items() if one in moved}
+    # A level that somebody gave a character stands out of the others' after that, too.
+    levels_db = {entry.segment_idx: entry.gain_db for entry in timeline.entries}
+    return {
+        idx: moved[one] + levels_db.get(idx, 0.0) for idx, one in speakers.items() if one in moved
+    }
 
 
 def _read_speaker(

@@ -14,13 +14,21 @@ import numpy as np
 from studio.audio.clip import BLOCK_SAMPLES, STUDIO_RATE_HZ, Samples, from_pcm16
 from studio.errors import StorageFailed
 
+_KNEE = np.float32(0.8)
+"""From which level on a louder sound is bent."""
+
 
 @dataclass(frozen=True, slots=True)
 class TakePart:
-    """A finished segment: mono 16-bit WAV at the studio's rate, as `write_wav` makes it."""
+    """A finished segment: mono 16-bit WAV at the studio's rate, as `write_wav` makes it.
+
+    Attributes:
+        gain_db: Added where it is laid out; the file stays as it is.
+    """
 
     segment_idx: int
     path: Path
+    gain_db: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,7 @@ class TimelineEntry:
     start_sample: int
     n_samples: int
     source: Path | None = None
+    gain_db: float = 0.0
 
     @property
     def end_sample(self) -> int:
@@ -157,7 +166,7 @@ def _place_part(part: TimelinePart, at_sample: int) -> TimelineEntry | FailedPar
                     n_samples = take.getnframes()
             except StorageFailed as error:
                 return FailedPart(part.segment_idx, str(error))
-            return TimelineEntry(part.segment_idx, at_sample, n_samples, part.path)
+            return TimelineEntry(part.segment_idx, at_sample, n_samples, part.path, part.gain_db)
 
 
 @contextmanager
@@ -181,6 +190,7 @@ def _read_silence(entry: TimelineEntry) -> Iterator[Samples]:
 def _read_take(entry: TimelineEntry) -> Iterator[Samples]:
     assert entry.source is not None
     left = entry.n_samples
+    gain = np.float32(10 ** (entry.gain_db / 20))
     with _open_take(entry.source) as take:
         if take.getnframes() != left:
             raise _build_changed_error(entry.source)
@@ -189,7 +199,19 @@ def _read_take(entry: TimelineEntry) -> Iterator[Samples]:
             if not len(block):
                 raise _build_changed_error(entry.source)
             left -= len(block)
-            yield from_pcm16(block)
+            samples = from_pcm16(block)
+            yield samples if entry.gain_db == 0 else _amplify(samples, gain)
+
+
+def _amplify(samples: Samples, gain: np.float32) -> Samples:
+    """Change a level; what would be beyond full scale is bent below it, rather than cut."""
+    louder = samples * gain
+    if gain <= 1:
+        return louder
+    beyond = np.abs(louder) > _KNEE
+    bent = _KNEE + (1 - _KNEE) * np.tanh((np.abs(louder[beyond]) - _KNEE) / (1 - _KNEE))
+    louder[beyond] = np.copysign(bent, louder[beyond])
+    return louder
 
 
 def _build_changed_error(path: Path) -> StorageFailed:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from studio.audio.clip import Clip, Samples
 from studio.dialog.model import ParamValue, SpeechLimits
 from studio.errors import BadInput
-from studio.voices.speaker import Voice, VoiceKinds
+from studio.voices.automatic import DescribeVoice, VoiceTraits
+from studio.voices.speaker import EngineVoice, Voice, VoiceKinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,24 @@ SPEED = Param("speed", "Speed", 0.5, 2.0, 1.0, 0.05, "How fast the line is spoke
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A voice that comes with the backend."""
+    """A voice that comes with the backend.
+
+    Attributes:
+        languages: In which it was made; empty for all of the backend's.
+        gender: "woman", "man" or "child", as it sounds; empty where nobody says.
+        age: "young" or "old"; empty where nobody says.
+    """
 
     preset_id: str
     label: str
     languages: tuple[str, ...] = ()
+    gender: str = ""
+    age: str = ""
+
+    @property
+    def only_language(self) -> str | None:
+        """Its language, if it speaks one only."""
+        return self.languages[0] if len(self.languages) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +105,9 @@ class Capabilities:
         voice_conversion: Whether it has the methods of `ConvertsVoices`.
         seeded: Whether the same request with the same seed gives the same sound.
         take_seeds: From which seeds a new take's is drawn; the end isn't among them.
+        instead_of_sample: What a speaker with a recording gets where it can't be cloned, in words.
+        describe_builtin: How the built-in voice sounds that a name chooses, in a language or in
+            any; None where a name chooses none.
     """
 
     sample_rate_hz: int
@@ -113,6 +130,8 @@ class Capabilities:
     voice_conversion: bool = False
     seeded: bool = True
     take_seeds: tuple[int, int] = (0, 2**31)
+    instead_of_sample: str = "an automatic voice"
+    describe_builtin: Callable[[str, str | None], VoiceTraits] | None = None
 
     @property
     def line_params(self) -> tuple[Param, ...]:
@@ -156,6 +175,13 @@ class Capabilities:
                 known[name].check(value)
         return {name: value for name, value in given.items() if value is not None}
 
+    def find_preset(self, preset_id: str | None) -> EngineVoice | None:
+        """One of its own voices, as a character has it; None if there is no such one."""
+        for one in self.presets if preset_id is not None else ():
+            if one.preset_id == preset_id:
+                return EngineVoice(one.preset_id, one.label, one.only_language)
+        return None
+
     def voice_kinds(self) -> VoiceKinds:
         """Which voices it can make."""
         return VoiceKinds(
@@ -164,6 +190,30 @@ class Capabilities:
             described=self.described_voices,
             presets=frozenset(preset.preset_id for preset in self.presets),
         )
+
+
+def describe_engines(
+    backend: Backend, others: Iterable[Backend], language: str | None = None
+) -> list[DescribeVoice]:
+    """How names sound on backends on which they choose voices, the first one's before others'.
+
+    Args:
+        backend: Of the scene.
+        others: To which it may be changed.
+        language: Of the scene, if known.
+    """
+    found: list[DescribeVoice] = []
+    for one in (backend, *(other for other in others if other.name != backend.name)):
+        can = one.capabilities
+        if can.describe_builtin is not None and len(can.presets) > 1:
+            found.append(partial(_describe, can.describe_builtin, language))
+    return found
+
+
+def _describe(
+    describe: Callable[[str, str | None], VoiceTraits], language: str | None, name: str
+) -> VoiceTraits:
+    return describe(name, language)
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,14 @@ def _add_speech(parser: argparse.ArgumentParser) -> None:
         help="a sample for a speaker; may be given several times",
     )
     parser.add_argument(
+        "--character",
+        metavar="'NAME | KEY:VALUE'",
+        action="append",
+        default=[],
+        help="what a speaker's lines have that say nothing else, such as speed, pitch, mood, and "
+        "level in dB; may be given several times",
+    )
+    parser.add_argument(
         "--narrator", metavar="NAME", help="who speaks action, headings and stage directions"
     )
     parser.add_argument(

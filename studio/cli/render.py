@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -21,6 +21,7 @@ from studio.audio.mastering import Mastering, parse_target
 from studio.audio.scene_file import ExportOptions, Scene, check_export_options, describe_result
 from studio.backends.base import Backend
 from studio.cli.arguments import STANDARD, check_script, parse_voice
+from studio.cli.character_option import check_characters, merge_params, parse_character
 from studio.cli.render_captions import write_captions
 from studio.dialog.attributes import check_language
 from studio.dialog.formats.dialog_file import (
@@ -50,6 +51,7 @@ from studio.engine.job import (
 )
 from studio.errors import BadInput, Conflict, SettingError, StorageFailed
 from studio.hearing.timing_files import TimedLine, timing_format_of, write_timing
+from studio.project.characters import Character
 from studio.services.line_checks import check_settings
 from studio.services.render_timings import time_render
 from studio.services.studio import RenderOptions, Studio
@@ -196,6 +198,7 @@ class RenderArguments:
     title: str | None = None
     cover: Cover | None = None
     keep_tries: Path | None = None
+    characters: Mapping[str, Character] = field(default_factory=dict)
 
     def describe(self, scene: Scene, output: Path, engine_titles: Mapping[str, str]) -> Scene:
         """A scene with the tags that were asked for."""
@@ -243,6 +246,7 @@ class RenderArguments:
             arguments.title,
             None if arguments.cover is None else read_cover(arguments.cover),
             _check_tries_folder(arguments.keep_tries),
+            dict(map(parse_character, arguments.character)),
         )
 
     def apply(self, dialog: Dialog, backend: Backend) -> Dialog:
@@ -261,12 +265,17 @@ class RenderArguments:
                     f"--language {self.language} can't be used: {backend.title} speaks "
                     f"{', '.join(sorted(can.languages))}."
                 )
+        check_characters(self.characters.values(), backend)
         params = can.check_params(backend.title, {"speed": self.speed})
         if language is None and not params:
             return dialog
         return Dialog(
             tuple(
-                replace(line, language=line.language or language, params={**params, **line.params})
+                replace(
+                    line,
+                    language=line.language or language,
+                    params=merge_params(line, params, self.characters),
+                )
                 if isinstance(line, Speech)
                 else line
                 for line in dialog
@@ -299,6 +308,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
             folder=folder,
             tries=arguments.tries,
             pronounce=pronouncing.spoken,
+            characters=arguments.characters,
         )
         manager = studio.engine.models.get_manager(studio.backend_name)
         check_settings(parsed.dialog, manager.backend, studio.backends().values())

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -251,6 +251,7 @@ class JobSpec:
             not, the job is stopped there.
         gives_way: Whether it is cancelled as soon as another job comes.
         busy: Counts for how long the device works; shared by the jobs of one render.
+        levels_db: Added to the lines of speakers where they are laid out, by the name's key.
     """
 
     plan: Plan
@@ -264,6 +265,7 @@ class JobSpec:
     survives_full_disk: bool = False
     gives_way: bool = False
     busy: BusyTime = field(default_factory=BusyTime)
+    levels_db: Mapping[str, float] = field(default_factory=dict)
 
 
 class Job:
@@ -582,7 +584,7 @@ def build_scene(job: Job) -> Scene:
             f"Line {first.line_number}: {first.message}"
         )
     messages = {one.segment_idx: one.message for one in find_segment_issues(job)}
-    parts = (_build_part(record) for record in job.records)
+    parts = (_build_part(record, job.spec.levels_db) for record in job.records)
     captions = {
         idx: _build_caption(record, messages.get(idx)) for idx, record in enumerate(job.records)
     }
@@ -596,7 +598,7 @@ def build_scene(job: Job) -> Scene:
     return Scene(timeline, captions, job.spec.plan.sections, tags)
 
 
-def _build_part(record: SegmentRecord) -> TimelinePart | None:
+def _build_part(record: SegmentRecord, levels_db: Mapping[str, float]) -> TimelinePart | None:
     segment_idx = record.segment.segment_idx
     if record.state is SegmentState.FAILED:
         return FailedPart(segment_idx, record.message or "")
@@ -605,7 +607,9 @@ def _build_part(record: SegmentRecord) -> TimelinePart | None:
     if isinstance(record.segment, SilenceSegment):
         return SilencePart(segment_idx, record.segment.duration_s)
     assert record.path is not None
-    return TakePart(segment_idx, record.path)
+    segment = record.segment
+    speaker = name_key(segment.speaker) if isinstance(segment, SpeechSegment) else ""
+    return TakePart(segment_idx, record.path, levels_db.get(speaker, 0.0))
 
 
 def _build_caption(record: SegmentRecord, message: str | None) -> Caption:

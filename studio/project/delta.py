@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from studio.dialog.pronunciation import Pronunciation
+from studio.project.characters import CHANGED_CHARACTERS_ADAPTER, Character, encode_character
 from studio.project.comments import Comment
 from studio.project.document import (
     LINE_ADAPTER,
@@ -26,14 +27,16 @@ _TAKE_FIELDS = ("locked_takes", "deleted_takes", "accepted_takes", "starred_take
 _ENTRY_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {
     "pronunciations": TypeAdapter(dict[str, Pronunciation | None]),
     "comments": TypeAdapter(dict[str, Comment | None]),
+    "characters": CHANGED_CHARACTERS_ADAPTER,
 }
 """The fields of which a delta has only the changed entries, null for absent ones."""
 
 _ENTRY_KEYS = {"pronunciations": "written", "comments": "comment_id"}
+"""What an entry is known by, where it says so itself."""
 
 _DOCUMENT_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS, *_ENTRY_ADAPTERS)
 
-_VOICE_FIELDS = frozenset({"cast", "first_names"})
+_VOICE_FIELDS = frozenset({"cast", "first_names", "characters", "settings"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +255,11 @@ def _diff_field(name: str, before: Any, after: Any) -> tuple[Any, Any]:
 
 
 def _encode_entries(entries: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: asdict(entries[name]) if name in entries else None for name in names}
+    return {name: _encode_entry(entries[name]) if name in entries else None for name in names}
+
+
+def _encode_entry(entry: Any) -> dict[str, Any]:
+    return encode_character(entry) if isinstance(entry, Character) else asdict(entry)
 
 
 def _field_still_applies(document: Document, name: str, after: Any) -> bool:
@@ -263,7 +270,7 @@ def _field_still_applies(document: Document, name: str, after: Any) -> bool:
 
 
 def parse_changed_entries(name: str, entries: Any) -> dict[str, Any]:
-    """The pronunciations or comments on one side of a delta, by their keys.
+    """The pronunciations, comments or characters on one side of a delta, by their keys.
 
     Args:
         name: The document's field.
@@ -273,11 +280,11 @@ def parse_changed_entries(name: str, entries: Any) -> dict[str, Any]:
         ValueError: The record is malformed.
     """
     brought = _ENTRY_ADAPTERS[name].validate_python(entries)
-    if any(
-        one is not None and getattr(one, _ENTRY_KEYS[name]) != key for key, one in brought.items()
-    ):
+    found = {key: one for key, one in brought.items() if one is not None}
+    own_key = _ENTRY_KEYS.get(name)
+    if own_key and any(getattr(one, own_key) != key for key, one in found.items()):
         raise ValueError("an entry stands under another key")
-    return {key: one for key, one in brought.items() if one is not None}
+    return found
 
 
 def _parse_field(name: str, value: Any, document: Document) -> Any:

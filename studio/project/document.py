@@ -28,6 +28,7 @@ from studio.dialog.model import (
     Unspoken,
     UnspokenKind,
     clean_name,
+    name_key,
     paragraph,
 )
 from studio.dialog.model import Line as DialogLine
@@ -35,6 +36,7 @@ from studio.dialog.pronunciation import Pronunciation
 from studio.engine.job import MAX_TRIES
 from studio.errors import BadInput
 from studio.project.comments import COMMENTS_ADAPTER, Comment
+from studio.project.characters import PLAIN, Character, encode_character
 
 
 class LineKind(StrEnum):
@@ -128,6 +130,7 @@ class Document:
         pronunciations: By the written word.
         starred_takes: Takes that a user marked with a star.
         comments: By their ids, each on one of the lines; the oldest first.
+        characters: Settings of those who have some, by the name's key.
     """
 
     name: str = ""
@@ -142,10 +145,17 @@ class Document:
     pronunciations: Mapping[str, Pronunciation] = field(default_factory=dict)
     starred_takes: tuple[str, ...] = ()
     comments: Mapping[str, Comment] = field(default_factory=dict)
+    characters: Mapping[str, Character] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[ProjectLine]:
         """Iterate over the lines in order."""
         return (self.lines[line_id] for line_id in self.order)
+
+    def find_character(self, name: str | None) -> Character:
+        """The settings of a character, whatever the case of its name."""
+        if name is None or not self.characters:
+            return PLAIN
+        return self.characters.get(name_key(name), PLAIN)
 
     def to_dialog(self) -> Dialog:
         """The lines as a `Dialog`."""
@@ -175,6 +185,7 @@ def encode_document(document: Document) -> dict[str, Any]:
     """A document as a readable record in files."""
     entries = [asdict(one) for one in document.pronunciations.values()]
     comments = [asdict(one) for one in document.comments.values()]
+    characters = {name: encode_character(one) for name, one in document.characters.items()}
     return {
         "name": document.name,
         "cast": dict(document.cast),
@@ -187,6 +198,7 @@ def encode_document(document: Document) -> dict[str, Any]:
         **({"pronunciations": entries} if entries else {}),
         **({"starred_takes": list(document.starred_takes)} if document.starred_takes else {}),
         **({"comments": comments} if comments else {}),
+        **({"characters": characters} if characters else {}),
     }
 
 

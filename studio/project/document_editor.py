@@ -316,6 +316,7 @@ class DocumentEditor:
         core, before = self._state, self._state.document
         if after.settings.backend != before.settings.backend:
             core.voice_resolver.check_backend(after.settings.backend)
+        after = core.voice_resolver.cast_new_names(after, before)
         step = core.record(self._choose_takes(after), author)
         return EditEvent(core.rev, author.client) if step is None else self.publish_step(step)
 

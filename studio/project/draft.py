@@ -12,11 +12,14 @@ from studio.dialog.model import MAX_LINES, MAX_SCRIPT_BYTES, name_key, same_name
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
 from studio.errors import BadInput, NotFound
 from studio.project.comments import check_comments
+from studio.project.characters import PLAIN, change_character
 from studio.project.document import Document, ProjectLine, ProjectSettings
 
 _MAX_WORK_CHARS = 50_000_000
 _ITEM_CHARS = 200
 """What a line costs besides its text, in characters that take as long."""
+
+MAX_CHARACTERS = 5_000
 
 _NameTable = dict[str, tuple[str, Any]]
 """Values by the keys of names, with the names as they are written."""
@@ -39,6 +42,7 @@ class DocumentDraft:
         self.starred_takes = dict.fromkeys(document.starred_takes)
         self.pronunciations = dict(document.pronunciations)
         self.comments = dict(document.comments)
+        self.characters = dict(document.characters)
 
     @cached_property
     def _order(self) -> LineOrder:
@@ -92,6 +96,7 @@ class DocumentDraft:
             starred_takes=tuple(self.starred_takes),
             pronunciations=self.pronunciations,
             comments=self.comments,
+            characters=self.characters,
         )
         check_growth(self._before, document)
         return document
@@ -200,6 +205,18 @@ class DocumentDraft:
         if voice is not None:
             self._cast[name_key(name)] = name, voice
 
+    def change_character(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Change a character's settings; one that is left with none is forgotten.
+
+        Raises:
+            BadInput: A value is invalid, or they are too many.
+        """
+        after = change_character(self.characters.pop(name_key(name), PLAIN), fields)
+        if after != PLAIN:
+            self.characters[name_key(name)] = after
+        if len(self.characters) > MAX_CHARACTERS:
+            raise BadInput(f"At most {MAX_CHARACTERS:,} characters can have settings.")
+
     def rename_speaker(
         self, old_name: str, name: str, speaker_of: Callable[[str], str | None]
     ) -> None:
@@ -212,10 +229,13 @@ class DocumentDraft:
         speaks_already = is_other and self._speakers.has(name)
         self._speakers.rename(old_name, name)
         old, new = name_key(old_name), name_key(name)
+        character = self.characters.pop(old, None)
         assigned = self._cast.pop(old, ("", None))[1]
         first = self._first_names.pop(old, ("", old_name))[1]
         if speaks_already:
             return
+        if character is not None:
+            self.characters.setdefault(new, character)
         if is_other and not assigned:
             assigned = speaker_of(old_name)
         if is_other and ((new in self._cast and self._cast[new][1]) or speaker_of(name)):

@@ -223,6 +223,11 @@ def _(edit: ops.CastVoice, draft: DocumentDraft, _: EditLookups) -> None:
 
 
 @_apply_edit.register
+def _(edit: ops.SetCharacter, draft: DocumentDraft, _: EditLookups) -> None:
+    draft.change_character(clean_name(edit.speaker), edit.fields)
+
+
+@_apply_edit.register
 def _(edit: ops.RenameSpeaker, draft: DocumentDraft, outside: EditLookups) -> None:
     draft.rename_speaker(clean_name(edit.from_), clean_name(edit.to), outside.find_speaker_id)
 

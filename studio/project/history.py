@@ -41,7 +41,9 @@ def _name_line_before(entry: Record) -> Record:
 
 
 ENTRY_FORMAT = RecordFormat(
-    "The history of this project", (_name_line_before,), frozenset({"starred_takes", "comments"})
+    "The history of this project",
+    (_name_line_before,),
+    frozenset({"starred_takes", "comments", "characters"}),
 )
 _STATED_VERSIONS = tuple(
     b'{"version":%d,' % version for version in range(ENTRY_FORMAT.version, ENTRY_FORMAT.newest + 1)

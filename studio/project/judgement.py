@@ -287,7 +287,7 @@ def _make_plantable(core: ProjectState, line: ProjectLine) -> PlantableTake | No
     text = context.build_spoken_text(line)
     if "[" in text or not 0 < len(text) <= _MAX_CHARS:
         return None
-    speed = line.params.get("speed", 1.0)
+    speed = context.inherit(line).params.get("speed", 1.0)
     is_number = isinstance(speed, int | float) and not isinstance(speed, bool) and speed > 0
     language = line.language or context.resolve_language(line)
     return PlantableTake(

@@ -113,6 +113,14 @@ class CastVoice(_Op):
     voice: Annotated[str, Field(max_length=100)] | None
 
 
+class SetCharacter(_Op):
+    """Change a character's settings; a field that is null is set back."""
+
+    op: Literal["character"]
+    speaker: str
+    fields: Mapping[str, Any]
+
+
 class RenameSpeaker(_Op):
     """Rename the speaker of all its lines."""
 
@@ -219,6 +227,7 @@ Op = Annotated[
     | AcceptTake
     | StarTake
     | CastVoice
+    | SetCharacter
     | RenameSpeaker
     | SetSettings
     | SetPronunciations

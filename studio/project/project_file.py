@@ -15,10 +15,11 @@ from typing import IO, Annotated, Any, BinaryIO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from studio.dialog.model import clean_name
+from studio.dialog.model import clean_name, name_key
 from studio.dialog.pronunciation import Pronunciation, check_pronunciations
 from studio.errors import BadInput, StorageFailed, StudioError
 from studio.project import folder as layout
+from studio.project.characters import Character, check_character
 from studio.project.comments import Comment, check_comments, check_kept_comment
 from studio.project.delta import apply_delta, parse_changed_entries, read_delta
 from studio.project.document import (
@@ -198,6 +199,7 @@ _FieldName = Literal[
     "pronunciations",
     "starred_takes",
     "comments",
+    "characters",
 ]
 _LineSide = dict[str, Any] | None
 _OrderChange = tuple[_Offset, list[_LineId], list[_LineId], _LineId | None]
@@ -278,6 +280,7 @@ def _check_document(document: Document) -> None:
     if sorted(document.order) != sorted(document.lines):
         raise ValueError("what is heard aren't the lines")
     _check_pronunciations(document.pronunciations)
+    _check_characters(document.characters)
     _check_names(document.name, document.cast, document.first_names)
     for line in document:
         check_line(line)
@@ -295,6 +298,7 @@ def _check_values(delta: _DeltaRecord) -> None:
             parse_changed_entries("pronunciations", fields.pop("pronunciations", {}))
         )
         _check_comments(parse_changed_entries("comments", fields.pop("comments", {})))
+        _check_characters(parse_changed_entries("characters", fields.pop("characters", {})))
         checked = _DOCUMENT_ADAPTER.validate_python(fields)
         _check_names(checked.name, checked.cast, checked.first_names)
 
@@ -315,6 +319,16 @@ def _check_names(
 def _check_comments(comments: Mapping[str, Comment]) -> None:
     for one in comments.values():
         check_kept_comment(one)
+
+
+def _check_characters(characters: Mapping[str, Character]) -> None:
+    for name, character in characters.items():
+        if name_key(clean_name(name)) != name:
+            raise ValueError("a character's name isn't as it is kept")
+        try:
+            check_character(character)
+        except StudioError as error:
+            raise ValueError(str(error)) from error
 
 
 def _check_pronunciations(entries: Mapping[str, Pronunciation]) -> None:

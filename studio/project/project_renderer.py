@@ -267,7 +267,7 @@ class ProjectRenderer:
             # With the same seed it would be cut off again.
             settled = (settled + lines.count_cut(line)) % 2**31
         spec = LineJobSpec(
-            line,
+            context.inherit(line),
             lines.get_key(line),
             settled,
             context.voice_label(line),

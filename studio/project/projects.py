@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from weakref import WeakValueDictionary
 
+from studio.backends.base import Backend
 from studio.dialog.model import Dialog, name_key
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, StorageFailed, StudioError
@@ -37,7 +38,7 @@ from studio.project.folder import (
 from studio.project.history import build_closed_error
 from studio.project.project_file import unpack, validate_import
 from studio.project.project_lists import ProjectLists, ReclaimableProject
-from studio.project.render_context import ProjectDeps
+from studio.project.render_context import ProjectDeps, VoiceResolver
 from studio.project.script_merge import create_lines
 from studio.project.session import ProjectSession
 from studio.project.word_timing import WordTimer
@@ -214,6 +215,7 @@ class Projects:
         disk: Disk | None = None,
         aligner: WordAligner | None = None,
         recognisers: Recognisers | None = None,
+        list_backends: Callable[[], Iterable[Backend]] = tuple,
     ) -> None:
         """Store projects in `root`, which is created with the first one.
 
@@ -225,6 +227,7 @@ class Projects:
             disk: Writes files; replaced in tests.
             aligner: Times the words of takes; None times none.
             recognisers: Check the words of takes; closed with the projects. None checks nothing.
+            list_backends: All that a project may choose.
         """
         self._root = root
         self._disk = disk or Disk()
@@ -242,6 +245,7 @@ class Projects:
             word_timer=self._timer,
             checker=self._checker,
             checks=self._checks,
+            list_backends=list_backends,
         )
         if self._checker is not None:
             engine.renderer.find_word_issues = self._checker.find_issues
@@ -462,6 +466,7 @@ class Projects:
     def _create_from_lines(self, name: str, lines: Iterable[ProjectLine]) -> ProjectSession:
         by_id = {line.line_id: line for line in lines}
         document = replace(Document(name), lines=by_id, order=tuple(by_id))
+        document = VoiceResolver(self._deps).cast_new_names(document, Document())
         project_id = _generate_id()
         ProjectFolder.create(self._root / project_id, document, time.time(), self._disk)
         return self.open(project_id)

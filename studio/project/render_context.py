@@ -5,13 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
-from studio.backends.base import SPEED, Backend, canonical_name
+from studio.backends.base import (
+    SPEED,
+    Backend,
+    Capabilities,
+    canonical_name,
+    describe_engines,
+)
 from studio.dialog.directions import directed_mood
 from studio.dialog.model import (
     Dialog,
@@ -25,15 +32,22 @@ from studio.dialog.model import (
 from studio.dialog.planning import MOOD, plan
 from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.engine import SpeechEngine
-from studio.errors import SettingError
+from studio.errors import NotFound, SettingError
 from studio.hearing.word_check import CheckQueue, WordChecker
-from studio.project.document import Document, LineKind, ProjectLine, ProjectSettings
+from studio.project.characters import PLAIN, Character, inherit_params
+from studio.project.document import (
+    Document,
+    LineKind,
+    ProjectLine,
+    ProjectSettings,
+)
 from studio.project.word_timing import WordTimer
 from studio.storage.disk import hash_file
 from studio.storage.file_cache import FileCache
+from studio.voices.automatic import choose_voice_names
 from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
-from studio.voices.speaker import Speaker
+from studio.voices.speaker import EngineVoice, Speaker
 
 _SINGLE_BUILTIN = ("built-in",)
 """The digest of a backend's only built-in voice, whatever its speaker's name."""
@@ -46,6 +60,7 @@ class VoiceFingerprint:
     Attributes:
         label: Its name for people.
         kind: "sample", "preset", "described" or "built-in".
+        title: What the voice itself is called: of the library, of the engine, or automatic.
         digest: Equal for voices that sound the same, and only for those.
         colour: Of the library's speaker; None if it isn't in the library.
         language: Of the library's speaker, if known.
@@ -58,6 +73,7 @@ class VoiceFingerprint:
     colour: str | None = None
     language: str | None = None
     moods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    title: str = ""
 
     def select_digest(self, mood: ParamValue | None) -> tuple[str, ...]:
         """The digest of the sample that a mood chooses, as `Cast` chooses it."""
@@ -73,18 +89,19 @@ class VoiceFingerprints:
         self._hashes: FileCache[str] = FileCache()
 
     def compute(
-        self, document: Document, *, by_name: bool, instructed: bool = False
+        self, document: Document, can: Capabilities, engine_voices: Mapping[str, EngineVoice]
     ) -> dict[str, VoiceFingerprint]:
         """The voice of each name in a document, by the name's key; reads the library once.
 
         Args:
             document: Has the speakers and the cast.
-            by_name: Whether the speaker's name chooses a built-in voice.
-            instructed: Whether the backend's own voices follow instructions.
+            can: Of the backend.
+            engine_voices: Its own voices that are chosen for names, by their keys.
 
         Raises:
             StorageFailed: The library can't be read.
         """
+        by_name, instructed = can.builtin_by_name, can.instructions
         speakers = self._library.list()
         by_key = {name_key(speaker.name): speaker for speaker in speakers}
         by_id = {speaker.speaker_id: speaker for speaker in speakers}
@@ -93,13 +110,21 @@ class VoiceFingerprints:
         marks: dict[str, VoiceFingerprint] = {}
         for key, name in _list_names(document).items():
             speaker = by_id.get(assigned[key]) if key in assigned else by_key.get(key)
-            if speaker is not None:
+            own = engine_voices.get(key) if key not in assigned else None
+            if own is not None:
+                mark = ("engine's voice", own.preset_id)
+                marks[key] = VoiceFingerprint(
+                    name, "preset", mark, language=own.language, title=own.label
+                )
+            elif speaker is not None:
                 marks[key] = self._mark(speaker, by_name=by_name, instructed=instructed)
             elif key in assigned:
                 marks[key] = VoiceFingerprint(name, "built-in", ("gone", assigned[key]))
             else:
-                mark = _fingerprint_builtin(first_names.get(key, name), by_name=by_name)
-                marks[key] = VoiceFingerprint(name, "built-in", mark)
+                chosen = first_names.get(key, name)
+                mark = _fingerprint_builtin(chosen, by_name=by_name)
+                title = _name_automatic(can, chosen, document.settings.language)
+                marks[key] = VoiceFingerprint(name, "built-in", mark, title=title)
         return marks
 
     def _mark(self, speaker: Speaker, *, by_name: bool, instructed: bool) -> VoiceFingerprint:
@@ -110,7 +135,9 @@ class VoiceFingerprints:
             name_key(one.mood): ("sample", self._hash(one.path), one.transcript or "")
             for one in speaker.moods
         }
-        return VoiceFingerprint(speaker.name, kind, mark, speaker.colour, speaker.language, moods)
+        return VoiceFingerprint(
+            speaker.name, kind, mark, speaker.colour, speaker.language, moods, speaker.name
+        )
 
     def _main(self, speaker: Speaker, *, by_name: bool) -> tuple[str, tuple[str, ...]]:
         """The kind and the digest of the voice of lines without a mood."""
@@ -140,6 +167,7 @@ class RenderContext:
         defaults: The backend's parameters, for lines that don't set them.
         limits: The backend's.
         pronouncing: The project's pronunciations.
+        characters: Their settings, by the name's key.
     """
 
     voices: Mapping[str, VoiceFingerprint]
@@ -150,6 +178,7 @@ class RenderContext:
     settings: ProjectSettings
     limits: SpeechLimits
     pronouncing: PronunciationRules
+    characters: Mapping[str, Character]
 
     def is_current_for(self, document: Document) -> bool:
         """Whether it has the document's cast, settings and names."""
@@ -157,6 +186,7 @@ class RenderContext:
             self.cast == document.cast
             and self.first_names == document.first_names
             and self.settings == document.settings
+            and self.characters == document.characters
             and self.pronouncing == PronunciationRules(document.pronunciations.values())
             and all(
                 line.speaker is None or name_key(line.speaker) in self.voices
@@ -174,9 +204,22 @@ class RenderContext:
             line
         ) != other.build_spoken_text(line):
             return False
-        return line.speaker is None or self.find_voice(line.speaker) == other.find_voice(
-            line.speaker
-        )
+        if line.speaker is None:
+            return True
+        key = name_key(line.speaker)
+        params = [one.characters.get(key, PLAIN).params for one in (self, other)]
+        return params[0] == params[1] and self.voices.get(key) == other.voices.get(key)
+
+    def inherit(self, line: ProjectLine) -> ProjectLine:
+        """A line with what it has of its character, as `inherit_params`."""
+        if line.speaker is None or not self.characters:
+            return line
+        character = self.characters.get(name_key(line.speaker))
+        if character is None or not character.params:
+            return line
+        voice = self.find_voice(line.speaker)
+        moods = voice.moods if voice is not None else {}
+        return replace(line, params=inherit_params(line.params, line.text, character, moods))
 
     def find_voice(self, name: str) -> VoiceFingerprint | None:
         """The voice of a name; None if no line has that name."""
@@ -215,6 +258,7 @@ class RenderContext:
         """The digest of all that a line's audio depends on, except the seed."""
         if line.kind is not LineKind.SPEECH:
             return _hash_parts([line.kind, line.path, line.duration_s])
+        line = self.inherit(line)
         return self._key(line, self._mark_of(line), self.backend[0])
 
     def compute_legacy_keys(self, line: ProjectLine, named: str, backend: str) -> list[str]:
@@ -227,6 +271,7 @@ class RenderContext:
         """
         if line.kind is not LineKind.SPEECH or canonical_name(backend) != self.backend[0]:
             return []
+        line = self.inherit(line)
         mark = self._mark_of(line)
         # Without the mood that a stage direction chooses, which was spoken then.
         marks = list(dict.fromkeys((mark, self._mark_of(line, is_directed=False))))
@@ -265,7 +310,7 @@ def build_render_context(
     """
     can = backend.capabilities
     return RenderContext(
-        book.compute(document, by_name=can.builtin_by_name, instructed=can.instructions),
+        book.compute(document, can, find_engine_voices(document, backend)),
         (backend.name, backend.revision),
         {param.name: param.default for param in can.params},
         document.cast,
@@ -273,7 +318,34 @@ def build_render_context(
         document.settings,
         can.limits(),
         PronunciationRules(document.pronunciations.values()),
+        document.characters,
     )
+
+
+def find_engine_voices(document: Document, backend: Backend) -> dict[str, EngineVoice]:
+    """The backend's own voices that characters have, by the keys of their names."""
+    can = backend.capabilities
+    found = {
+        key: can.find_preset(one.voices.get(backend.name))
+        for key, one in document.characters.items()
+    }
+    return {key: one for key, one in found.items() if one is not None}
+
+
+def _assign(
+    document: Document, engine_voices: Mapping[str, EngineVoice]
+) -> dict[str, str | EngineVoice]:
+    """Who speaks for names; a voice of the library that is cast goes before one of the engine."""
+    cast = {name_key(name): one for name, one in document.cast.items() if one is not None}
+    return {**engine_voices, **cast}
+
+
+def _name_automatic(can: Capabilities, chosen: str, language: str | None) -> str:
+    if not can.builtin_voice:
+        return "No voice yet"
+    if can.describe_builtin is None:
+        return "Auto voice"
+    return f"Auto: {can.describe_builtin(chosen, language).label}"
 
 
 def choose_stable_seed(line: ProjectLine, settings_seed: int | None) -> int:
@@ -281,6 +353,30 @@ def choose_stable_seed(line: ProjectLine, settings_seed: int | None) -> int:
     if line.seed is not None:
         return line.seed
     return settings_seed if settings_seed is not None else int(line.line_id, 16) % 2**31
+
+
+class _Names(NamedTuple):
+    new: list[str]
+    old: list[str]
+
+
+def _find_new_names(document: Document, before: Document) -> _Names:
+    """The names that came with the changed lines, and if there are any those that stayed."""
+    lines = before.lines
+    changed = {
+        name_key(line.speaker): line.speaker
+        for line_id, line in document.lines.items()
+        if line.speaker is not None
+        and ((was := lines.get(line_id)) is None or was.speaker != line.speaker)
+    }
+    if not changed:
+        return _Names([], [])
+    there = _list_names(before)
+    if changed.keys() <= there.keys():
+        return _Names([], [])
+    now = _list_names(document)
+    new = [name for key, name in now.items() if key not in there]
+    return _Names(new, [name for key, name in there.items() if key in now])
 
 
 def _list_names(document: Document) -> dict[str, str]:
@@ -320,6 +416,7 @@ class ProjectDeps:
         word_timer: Times the words of takes; None times none.
         checker: Checks the words of takes; None where nobody does.
         checks: In which it does so.
+        list_backends: All that a project may choose, on which automatic voices are kept apart.
     """
 
     engine: SpeechEngine
@@ -330,6 +427,7 @@ class ProjectDeps:
     word_timer: WordTimer | None = None
     checker: WordChecker | None = None
     checks: CheckQueue | None = None
+    list_backends: Callable[[], Iterable[Backend]] = tuple
 
 
 class VoiceResolver:
@@ -395,14 +493,84 @@ class VoiceResolver:
     def build_cast(self, document: Document) -> Cast:
         """Build the cast; cached, with its samples, until the document's cast changes."""
         first_names, language = document.first_names, document.settings.language
-        made_of = (document.cast, first_names, language)
+        backend = self.find_backend(document)
+        made_of = (document.cast, first_names, language, document.characters, backend)
         if self._cast is None or any(
             one is not other for one, other in zip(self._cast[0], made_of, strict=True)
         ):
-            assigned = {name: one for name, one in document.cast.items() if one is not None}
-            cast = Cast(self._deps.library, {}, assigned, first_names, language=language)
+            cast = Cast(
+                self._deps.library,
+                {},
+                _assign(document, find_engine_voices(document, backend)),
+                first_names,
+                language=language,
+            )
             self._cast = (made_of, cast)
         return self._cast[1]
+
+    def build_audition_cast(
+        self,
+        document: Document,
+        name: str,
+        engine: str | None,
+        speaker_id: str | None,
+        preset_id: str | None,
+    ) -> Cast:
+        """A cast in which a name has another voice; with neither of both its automatic one.
+
+        Args:
+            document: Has the names by which characters choose.
+            name: Who is cast.
+            engine: The backend; None for the document's own.
+            speaker_id: A speaker of the library.
+            preset_id: A voice of the backend's own.
+
+        Raises:
+            SettingError: There is no such backend.
+            NotFound: There is no such voice.
+        """
+        models = self._deps.engine.models
+        backend = models.get_manager(engine).backend if engine else self.find_backend(document)
+        own = backend.capabilities.find_preset(preset_id)
+        if preset_id is not None and own is None:
+            raise NotFound("This engine has no such voice any more. Choose another one.")
+        assigned: dict[str, str | EngineVoice] = {name: own} if own is not None else {}
+        if speaker_id is not None:
+            assigned[name] = self._deps.library.get_by_id(speaker_id).speaker_id
+        language = document.settings.language
+        return Cast(self._deps.library, {}, assigned, document.first_names, language=language)
+
+    def name_automatic(self, document: Document, name: str) -> str:
+        """What the automatic voice of a name is called."""
+        chosen = {name_key(one): first for one, first in document.first_names.items()}
+        can = self.find_backend(document).capabilities
+        return _name_automatic(can, chosen.get(name_key(name), name), document.settings.language)
+
+    def cast_new_names(self, document: Document, before: Document) -> Document:
+        """A document in which the automatic voices of new characters are unlike the others'.
+
+        Those who were there before keep theirs.
+
+        Raises:
+            StorageFailed: The library can't be read.
+        """
+        known = _find_new_names(document, before)
+        if not known.new:
+            return document
+        has_voice = self.look_up_speakers()
+        chosen = {name_key(name): one for name, one in document.first_names.items()}
+        cast = {name_key(name) for name, one in document.cast.items() if one is not None}
+        backend = self.find_backend(document)
+        cast |= set(find_engine_voices(document, backend))
+
+        def is_automatic(name: str) -> bool:
+            return name_key(name) not in cast and has_voice(name) is None
+
+        kept = {name: chosen.get(name_key(name), name) for name in known.old if is_automatic(name)}
+        new = [name for name in known.new if name_key(name) not in chosen and is_automatic(name)]
+        describe = describe_engines(backend, self._deps.list_backends(), document.settings.language)
+        named = choose_voice_names(new, kept, describe)
+        return replace(document, first_names={**document.first_names, **named})
 
     def find_notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
         """Notices about how the voices would speak a dialog, with line numbers.

@@ -63,8 +63,9 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
         if section is not None:
             numbered, name = _select_section(numbered, section)
         views = [view for _, view in numbered]
+        find_character = session.document.find_character
         timeline = lay_out(
-            _build_part(session.take_store, idx, view)
+            _build_part(session.take_store, idx, view, find_character(view.line.speaker).level_db)
             for idx, view in numbered
             if view.line.unspoken is None
         )
@@ -227,12 +228,14 @@ def _match_silences(expected: list[PauseSpan], silences: list[PauseSpan]) -> Ite
         yield span
 
 
-def _build_part(take_store: TakeStore, idx: int, view: LineView) -> TimelinePart:
+def _build_part(
+    take_store: TakeStore, idx: int, view: LineView, level_db: float = 0.0
+) -> TimelinePart:
     if view.line.kind is LineKind.SILENCE:
         return SilencePart(idx, view.line.duration_s or 0.0)
     if view.take is None:
         return FailedPart(idx, view.message or "Nothing was made of this line yet.")
-    return TakePart(idx, take_store.get_audio_path(view.take))
+    return TakePart(idx, take_store.get_audio_path(view.take), level_db)
 
 
 def _build_caption(idx: int, view: LineView, accepted: Collection[str]) -> Caption:

@@ -137,6 +137,21 @@ class ProjectSession:
         with self.lock:
             return self._state.voice_resolver.build_cast(self.document)
 
+    def build_audition_cast(
+        self, name: str, engine: str | None, speaker_id: str | None, preset_id: str | None
+    ) -> Cast:
+        """Its cast with another voice for one name, as `VoiceResolver.build_audition_cast`."""
+        with self.lock:
+            document = self.document
+        return self._state.voice_resolver.build_audition_cast(
+            document, name, engine, speaker_id, preset_id
+        )
+
+    def name_automatic(self, name: str) -> str:
+        """What the automatic voice of a name is called on its backend."""
+        with self.lock:
+            return self._state.voice_resolver.name_automatic(self.document, name)
+
     @property
     def backend(self) -> Backend:
         """The backend of its lines, as `VoiceResolver.find_backend`."""

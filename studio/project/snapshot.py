@@ -14,7 +14,9 @@ from studio.project.document import Document, encode_document, read_document
 from studio.project.history import Marks
 from studio.storage.records import MAX_TIME_S, RecordFormat, add_checksum
 
-SNAPSHOT_FORMAT = RecordFormat("This project", further=frozenset({"starred_takes", "comments"}))
+SNAPSHOT_FORMAT = RecordFormat(
+    "This project", further=frozenset({"starred_takes", "comments", "characters"})
+)
 
 MAX_SNAPSHOT_BYTES = 64_000_000
 """Limit for an imported project; thirty thousand lines take a tenth of it."""

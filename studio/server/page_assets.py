@@ -42,6 +42,8 @@ _STYLES = (
     "pronunciations",
     "library_panel",
     "sheet",
+    "voice_picker",
+    "character_panel",
     "sample_panel",
     "player_panel",
     "timeline",

@@ -132,7 +132,7 @@ def _plan_phrase(session: ProjectSession, line_id: str, marked: tuple[int, int])
     session.check_audio(take)
     language = line.language or context.resolve_language(line)
     seed = secrets.randbelow(2**31)
-    spoken = replace(line, language=language, seed=None).to_dialog_line()
+    spoken = replace(context.inherit(line), language=language, seed=None).to_dialog_line()
     assert isinstance(spoken, Speech)
     planned = plan(
         Dialog((spoken,)), context.limits, seed=seed, pronounce=context.pronouncing.spoken

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from studio.audio.clip import Clip, write_wav
 from studio.audio.decode import decode
 from studio.audio.guarded_decode import decode_guarded
-from studio.dialog.model import Dialog, Speech, clean_name
+from studio.dialog.model import Dialog, ParamValue, Speech, clean_name
 from studio.dialog.planning import MOOD, Plan, plan
 from studio.engine.engine import Render, SpeechEngine
 from studio.engine.job import Job, JobSpec, JobState, build_scene
@@ -27,11 +28,12 @@ _PREVIEWED = "This voice"
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """The text of a preview, and the mood and language to speak it in."""
+    """The text of a preview, and the mood, language and parameters to speak it with."""
 
     text: str
     mood: str | None = None
     language: str | None = None
+    params: Mapping[str, ParamValue] = field(default_factory=dict)
 
 
 class VoicePreviews:
@@ -76,7 +78,13 @@ class VoicePreviews:
             BadInput: The text is empty or too long, or the name is invalid.
             SpeechFailed: The backend can't speak it; says why.
         """
-        return await self._say(clean_name(name), cast, Sentence(text), backend_name)
+        return await self.speak_sentence(cast, name, Sentence(text), backend_name)
+
+    async def speak_sentence(
+        self, cast: Cast, name: str, sentence: Sentence, backend_name: str
+    ) -> Clip:
+        """The same with a mood, language and parameters; what the backend lacks is left out."""
+        return await self._say(clean_name(name), cast, sentence, backend_name)
 
     async def preview_clip(self, clip: Clip, sentence: Sentence, backend_name: str) -> Clip:
         """Speak a sentence in the voice of a clip that isn't in the library, as `preview` does."""
@@ -167,5 +175,7 @@ def _line(name: str, sentence: Sentence) -> Speech:
         raise BadInput(
             f"The sentence has {len(text)} characters; {MAX_PREVIEW_CHARS} are the most here."
         )
-    params = {} if sentence.mood is None else {MOOD: sentence.mood}
+    params = dict(sentence.params)
+    if sentence.mood is not None:
+        params[MOOD] = sentence.mood
     return Speech(name, text, sentence.language, params=params, line_number=1)

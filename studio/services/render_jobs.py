@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from studio.backends.base import canonical_name
+from studio.backends.base import Backend, canonical_name, describe_engines
 from studio.dialog.model import Dialog, Pronounce
 from studio.dialog.planning import plan
 from studio.engine.engine import QueueLimit, Render, SpeechEngine, generate_job_id
 from studio.engine.job import Job, JobSpec, refuse_audio
+from studio.project.characters import Character, inherit_in_dialog
 from studio.storage.workspace import ensure_writable
+from studio.voices.automatic import name_voices
 from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 
@@ -34,6 +36,7 @@ class RenderOptions:
         folder: Folder of the segments only; None for one in the workspace.
         listen: Whether somebody is waiting to hear it, so that it goes before other jobs.
         tries: As in `JobSpec`.
+        characters: Settings of characters by the name's key, as in a project.
         pronounce: Applies pronunciations to a text; None leaves it unchanged.
     """
 
@@ -45,13 +48,20 @@ class RenderOptions:
     listen: bool = False
     tries: int = 1
     pronounce: Pronounce | None = None
+    characters: Mapping[str, Character] = field(default_factory=dict)
 
 
 class RenderJobs:
     """The renders of one workspace; safe from any thread but the engine's own."""
 
-    def __init__(self, root: Path, engine: SpeechEngine, library: SpeakerLibrary) -> None:
-        """Store renders in a folder.
+    def __init__(
+        self,
+        root: Path,
+        engine: SpeechEngine,
+        library: SpeakerLibrary,
+        list_backends: Callable[[], Iterable[Backend]] = tuple,
+    ) -> None:
+        """Store renders in a folder; `list_backends` as in `ProjectDeps`.
 
         Raises:
             StorageFailed: It can't be created or written.
@@ -59,6 +69,7 @@ class RenderJobs:
         self._root = ensure_writable(root)
         self._engine = engine
         self._library = library
+        self._list_backends = list_backends
         # Guards the running renders and the folders, or two threads would delete the same one.
         self._lock = threading.Lock()
         self._running: list[Render] = []
@@ -76,11 +87,14 @@ class RenderJobs:
             SettingError: There is no such backend.
         """
         name = canonical_name(options.backend_name or backend_name)
-        capabilities = self._engine.models.get_manager(name).backend.capabilities
+        backend = self._engine.models.get_manager(name).backend
+        capabilities = backend.capabilities
         QUEUE_LIMIT.check(self._engine)
-        cast = Cast(self._library, options.voices)
+        engines = describe_engines(backend, self._list_backends())
+        first_names = name_voices(dialog, engines, self._library, options.voices)
+        cast = Cast(self._library, options.voices, first_names=first_names)
         planned = plan(
-            dialog,
+            inherit_in_dialog(dialog, options.characters, cast),
             capabilities.limits(),
             seed=options.seed,
             languages_of=cast.list_languages,
@@ -96,6 +110,7 @@ class RenderJobs:
             folder=ensure_writable(options.folder or self._root / job_id),
             resolve_audio=options.audio_root.joinpath if options.audio_root else refuse_audio,
             tries=options.tries,
+            levels_db={key: one.level_db for key, one in options.characters.items()},
         )
         render = Render(self._engine, spec, job_id=job_id)
         render.start(listen=options.listen)

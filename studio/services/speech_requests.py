@@ -13,7 +13,7 @@ import numpy as np
 from studio.audio.clip import Clip, Samples
 from studio.audio.export import check_silence
 from studio.audio.mastering import Mastering
-from studio.backends.base import canonical_name
+from studio.backends.base import canonical_name, describe_engines
 from studio.dialog.model import Dialog, Notice, Pronounce
 from studio.dialog.planning import FailedSegment, SilenceSegment, plan
 from studio.engine.engine import QueueLimit, Render
@@ -29,9 +29,11 @@ from studio.errors import (
     SpeechFailed,
     StudioError,
 )
+from studio.project.characters import Character, inherit_in_dialog
 from studio.services.studio import Studio
 from studio.storage.disk import storage_errors
 from studio.storage.workspace import READINGS
+from studio.voices.automatic import name_voices
 from studio.voices.cast import Cast
 from studio.voices.speaker import Voice
 
@@ -63,6 +65,7 @@ class SpeechOptions:
         mastering: The loudness of the whole when it is written to a file.
         notices: About how the dialog was read; its plan begins with them.
         tries: As in `JobSpec`.
+        characters: Settings of characters by the name's key, as in a project.
     """
 
     backend_name: str | None = None
@@ -72,6 +75,7 @@ class SpeechOptions:
     mastering: Mastering = field(default_factory=Mastering)
     notices: tuple[Notice, ...] = ()
     tries: int = 1
+    characters: Mapping[str, Character] = field(default_factory=dict)
 
 
 class SpeechStream:
@@ -104,11 +108,14 @@ class SpeechStream:
         """
         self.dialog, self.mastering = dialog, options.mastering
         backend_name = canonical_name(options.backend_name or studio.backend_name)
-        capabilities = studio.engine.models.get_manager(backend_name).backend.capabilities
+        backend = studio.engine.models.get_manager(backend_name).backend
+        capabilities = backend.capabilities
         QUEUE_LIMIT.check(studio.engine)
-        cast = Cast(studio.speakers, {}, given=options.voices)
+        engines = describe_engines(backend, studio.backends().values())
+        first_names = name_voices(dialog, engines, studio.speakers, options.voices)
+        cast = Cast(studio.speakers, {}, first_names=first_names, given=options.voices)
         planned = plan(
-            dialog,
+            inherit_in_dialog(dialog, options.characters, cast),
             capabilities.limits(),
             seed=options.seed,
             languages_of=cast.list_languages,
@@ -124,6 +131,7 @@ class SpeechStream:
             cast,
             folder,
             tries=options.tries,
+            levels_db={key: one.level_db for key, one in options.characters.items()},
             survives_full_disk=not needs_files,
         )
         self.render = Render(studio.engine, spec)

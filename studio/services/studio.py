@@ -21,6 +21,7 @@ from studio.hearing.denoiser import GTCRN, Denoiser, DenoiserModel
 from studio.hearing.recognition import RECOGNISERS, RecogniserModel, Recognisers
 from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
+from studio.services.auditions import Auditions
 from studio.services.line_patches import LinePatches
 from studio.services.line_recordings import LineRecordings
 from studio.services.previews import VoicePreviews
@@ -97,8 +98,11 @@ class Studio:
         self.speakers.watch(lambda: engine.changes.append(StateChange.SPEAKERS))
         self._owns_aligner = aligner is None
         self.aligner = aligner or WordAligner()
-        self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
+        self._jobs = RenderJobs(
+            options.workspace / "renders", engine, self.speakers, self._list_backends
+        )
         self.previews = VoicePreviews(self.speakers, engine)
+        self.auditions = Auditions(self.speakers, self.previews)
         self._speed_probe = SpeedProbe(self.speakers, engine)
         self.patches = LinePatches(
             self.previews,
@@ -113,6 +117,7 @@ class Studio:
             lambda: self.backend_name,
             aligner=self.aligner,
             recognisers=recognisers,
+            list_backends=self._list_backends,
         )
         uploads = SampleUploads(options.workspace / "uploads")
         self.listener = SampleListener(recognisers)
@@ -192,6 +197,9 @@ class Studio:
             name: self.engine.models.get_manager(name).backend
             for name in self.options.backend_names
         }
+
+    def _list_backends(self) -> list[Backend]:
+        return list(self.backends().values())
 
     def load_model(self) -> None:
         """Load the voice engine's model now, and measure its speed if it hasn't spoken here yet.

@@ -16,13 +16,21 @@ from studio.errors import NotFound, SampleRejected
 from studio.storage.file_cache import FileCache
 from studio.voices.library import SpeakerLibrary, SpeakerSnapshot
 from studio.voices.samples import load_sample
-from studio.voices.speaker import NEUTRAL, Sample, Speaker, Voice, VoiceKinds, find_mood_sample
+from studio.voices.speaker import (
+    NEUTRAL,
+    EngineVoice,
+    Sample,
+    Speaker,
+    Voice,
+    VoiceKinds,
+    find_mood_sample,
+)
 
 
 class Cast:
     """Finds the voice of each name; safe to use from several threads.
 
-    A voice or a sample given for this dialog outranks the speaker assigned to a name, and that one
+    A voice or a sample given for this dialog outranks whoever is assigned to a name, and that one
     the library's speaker of the same name; a name that nobody knows has the backend's built-in
     voice.
     """
@@ -31,7 +39,7 @@ class Cast:
         self,
         library: SpeakerLibrary,
         overrides: Mapping[str, Path],
-        assigned: Mapping[str, str] | None = None,
+        assigned: Mapping[str, str | EngineVoice] | None = None,
         first_names: Mapping[str, str] | None = None,
         *,
         language: str | None = None,
@@ -42,7 +50,8 @@ class Cast:
         Args:
             library: Speakers by name.
             overrides: Recordings by name.
-            assigned: Ids of the library's speakers by the name they speak for.
+            assigned: By name who speaks for it: the id of a speaker of the library, or a voice of
+                the backend's own.
             first_names: What speakers that nobody knows were called at first, by their names now.
             language: Of the script, where lines and voices don't say.
             given: Voices by name, of speakers whose language the library may know nevertheless.
@@ -87,6 +96,8 @@ class Cast:
         override = self._overrides.get(name_key(name))
         if override is not None:
             return Voice(name, self._sample(override, name, None))
+        if (own := self._find_engine_voice(name)) is not None:
+            return own.to_voice(name)
         speaker = self._speaker_of(name)
         if speaker is None:
             return Voice(name, first_name=self._first_names.get(name_key(name)))
@@ -106,7 +117,9 @@ class Cast:
             StorageFailed: The library can't be read.
         """
         own = None
-        if name_key(name) not in self._overrides:
+        if (chosen := self._find_engine_voice(name)) is not None:
+            own = chosen.language
+        elif name_key(name) not in self._overrides:
             with suppress(SampleRejected):  # its lines fail with that reason
                 speaker = self._speaker_of(name)
                 own = speaker.language if speaker is not None else None
@@ -120,6 +133,8 @@ class Cast:
         """
         if name_key(name) in self._overrides or name_key(name) in self._given:
             return ()
+        if self._find_engine_voice(name) is not None:
+            return ()
         with suppress(SampleRejected):  # its lines fail with that reason
             speaker = self._speaker_of(name)
             return tuple(one.mood for one in speaker.moods) if speaker is not None else ()
@@ -131,7 +146,7 @@ class Cast:
         Raises:
             StorageFailed: The library can't be read.
         """
-        if name_key(name) in self._overrides:
+        if name_key(name) in self._overrides or self._find_engine_voice(name) is not None:
             return None
         try:
             speaker = self._speaker_of(name)
@@ -177,7 +192,7 @@ class Cast:
     def _has_mood(self, name: str, mood: str) -> bool:
         if name_key(mood) == NEUTRAL:
             return True
-        if name_key(name) in self._overrides:
+        if name_key(name) in self._overrides or self._find_engine_voice(name) is not None:
             return False
         try:
             speaker = self._speaker_of(name)
@@ -185,9 +200,16 @@ class Cast:
             return True  # its lines fail with that reason
         return speaker is not None and find_mood_sample(speaker, mood) is not None
 
+    def _find_engine_voice(self, name: str) -> EngineVoice | None:
+        key = name_key(name)
+        if key in self._given or key in self._overrides:
+            return None
+        found = self._assigned.get(key)
+        return found if isinstance(found, EngineVoice) else None
+
     def _speaker_of(self, name: str) -> Speaker | None:
         speaker_id = self._assigned.get(name_key(name))
-        if speaker_id is None:
+        if speaker_id is None or isinstance(speaker_id, EngineVoice):
             return self._library.find(name)
         try:
             return self._library.get_by_id(speaker_id)

@@ -135,6 +135,25 @@ class VoiceKinds:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineVoice:
+    """One of an engine's own voices, as a character of a scene has it.
+
+    Attributes:
+        preset_id: Of the engine.
+        label: For people.
+        language: The only one that it speaks; None where there are several, or that isn't known.
+    """
+
+    preset_id: str
+    label: str
+    language: str | None = None
+
+    def to_voice(self, speaker: str) -> Voice:
+        """The voice, which sounds the same whoever has it: its id stands for the first name."""
+        return Voice(speaker, preset=self.preset_id, first_name=self.preset_id)
+
+
+@dataclass(frozen=True, slots=True)
 class Voice:
     """What a backend may make a speaker's voice from; with nothing set, its built-in voice.
 

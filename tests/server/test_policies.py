@@ -33,6 +33,7 @@ PAGE = {
     "POST /studio/engines/{name}/pause": "owner",
     "POST /studio/engines/{name}/cancel": "owner",
     "DELETE /studio/engines/{name}/weights": "owner long",
+    "POST /studio/projects/{project_id}/audition": "guest fill",
     "POST /studio/projects/{project_id}/try": "guest fill",
     "POST /studio/projects/{project_id}/lines/{line_id}/patch": "guest fill",
     "POST /studio/projects/{project_id}/lines/{line_id}/recording": "guest long fill 200MB upload",

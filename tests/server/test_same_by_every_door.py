@@ -108,26 +108,37 @@ def _settings(one: SpeechSegment) -> tuple[Any, ...]:
     return one.language, seed, dict(one.params), one.mood, one.instruct
 
 
-def by_command(jobs: list[Job], folder: Path, text: str) -> Scene:
+def by_command(jobs: list[Job], folder: Path, text: str, *options: str) -> Scene:
     script, out = folder / "scene.txt", folder / "scene.wav"
     script.write_text(text)
     workspace = str(folder / "of the command")
-    assert main(["render", str(script), "-o", str(out), "--workspace", workspace]) in (0, 1)
+    order = ["render", str(script), "-o", str(out), "--workspace", workspace, *options]
+    assert main(order) in (0, 1)
     return scene_of(jobs, out.read_bytes())
 
 
-def by_dialogs(jobs: list[Job], client: TestClient, given: object) -> Scene:
-    answer = client.post("/v1/dialogs", json={"input": given, "stream": True})
+def by_dialogs(jobs: list[Job], client: TestClient, given: object, **more: object) -> Scene:
+    answer = client.post("/v1/dialogs", json={"input": given, "stream": True, **more})
     assert answer.status_code == 201, answer.text
     dialog = events_of(answer.text)[-1]["dialog"]
     return scene_of(jobs, client.get(f"/v1/dialogs/{dialog['id']}/audio").content)
 
 
-def by_page(jobs: list[Job], client: TestClient, studio: Studio, **body: object) -> Scene:
+def by_page(
+    jobs: list[Job],
+    client: TestClient,
+    studio: Studio,
+    *ops: dict[str, object],
+    **body: object,
+) -> Scene:
     made = client.post("/studio/projects", json=body)
     assert made.status_code == 201, made.text
     path = f"/studio/projects/{made.json()['project_id']}"
     session = studio.projects.open(path.rpartition("/")[2])
+    if ops:
+        edit = {"base_rev": session.rev, "client": "ida", "ops": list(ops)}
+        answer = client.post(f"{path}/edits", json=edit)
+        assert answer.status_code == 200, answer.text
     client.post(f"{path}/render", json={})
     deadline = time.monotonic() + PATIENCE_S
     while session.busy:
@@ -165,3 +176,33 @@ def test_a_script_is_the_same_scene_by_every_door(
     assert len(samples) > 2 * 4.25 * 24_000
     assert ("ida", "Das war nicht der Wind.", "de", 7, {"speed": 1.2}, None, None) in spoken
     assert {one[0] for one in spoken} == {"ida", "tom", "mrs. vale"}
+
+
+def test_a_characters_settings_are_the_same_by_every_door(
+    client: TestClient,
+    studio: Studio,
+    jobs: list[Job],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TTS_BACKEND", "draft")
+    text = "Ida: It was the door.\nTom: So it was.\n[Ida | speed:2] This is fast."
+    plain = by_command(jobs, tmp_path, text)
+    rendered = by_command(
+        jobs, tmp_path, text, "--character", "ida | speed:1.3 | pitch:2 | level:-4"
+    )
+    settings = {"params": {"speed": 1.3, "pitch": 2}, "level_db": -4}
+    op = {"op": "character", "speaker": "Ida", "fields": settings}
+    assert by_page(jobs, client, studio, op, name="Scene", text=text) == rendered
+    assert by_dialogs(jobs, client, text, characters={"Ida": settings}) == rendered
+    assert rendered[2] != plain[2]
+    params = [one[4] for one in rendered[0]]
+    assert params == [{"speed": 1.3, "pitch": 2}, {}, {"speed": 2, "pitch": 2}]
+
+
+@pytest.mark.parametrize("given", ["Ida", "Ida | speed", "| speed:1", "Ida | lang:de", "Ida | level:99"])
+def test_a_character_that_cant_be_read_is_refused(given: str, tmp_path: Path) -> None:
+    (tmp_path / "scene.txt").write_text("Ida: One.")
+    order = ["render", str(tmp_path / "scene.txt"), "-o", str(tmp_path / "out.wav")]
+    assert main([*order, "--character", given]) == 2
+    assert not (tmp_path / "out.wav").exists()

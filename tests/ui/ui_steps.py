@@ -81,6 +81,21 @@ def notice_voice(server_url: str, speaker_id: str, tags: list[str]) -> None:
     httpx.patch(address, json={"tags": tags}).raise_for_status()
 
 
+def open_picker(page: Page, name: str) -> None:
+    """Open the picker of a character's voice and wait until its voices are listed."""
+    page.locator(f"#cast .voice-choice[aria-label^='Voice for {name}:']").click()
+    page.wait_for_selector("#picker-list .pick")
+
+
+def choose_voice(page: Page, name: str, key: str) -> None:
+    """Give a character a voice in the picker."""
+    open_picker(page, name)
+    page.click(f".pick[data-key='{key}'] .pick-open")
+    page.wait_for_selector(f".pick[data-key='{key}'][data-selected]")
+    page.click("#picker-use")
+    page.wait_for_selector("#voice-picker", state="hidden")
+
+
 def line_ids(page: Page) -> list[str]:
     """Lines of the open project in order."""
     return page.evaluate("() => window.tableread.project.view.order")

@@ -83,6 +83,12 @@ export const removeEngine = (name) => request(enginePath(name, "weights"), { met
 export const tryEngine = async (id, body, signal) =>
   (await request(`projects/${part(id)}/try`, { method: "POST", body, signal })).blob();
 
+/** Every voice that a character could have. @returns {Promise<import("./types").VoiceList>} */
+export const listVoices = (id, speaker) => json(`projects/${part(id)}/voices?speaker=${part(speaker)}`);
+/** A line of a character by another voice. @param {object} body {speaker, voice, text, language} @param {AbortSignal} signal @returns {Promise<Blob>} */
+export const audition = async (id, body, signal) =>
+  (await request(`projects/${part(id)}/audition`, { method: "POST", body, signal })).blob();
+
 const projectPath = (id, rest = "") => `projects/${part(id)}${rest}`;
 const post = (path, body) => json(path, { method: "POST", body });
 

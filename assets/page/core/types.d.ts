@@ -121,6 +121,43 @@ export interface CastSpeaker {
   colour: string;
   lines: number;
   voice: "sample" | "preset" | "described" | "built-in";
+  /** What its voice is called, everywhere. */
+  voice_name: string;
+  /** Of its settings in `characters`. */
+  key: string;
+}
+
+/** A character's settings in this project. */
+export interface Character {
+  /** Ids of engines' own voices by the engine's name. */
+  voices: Record<string, string>;
+  /** For lines without their own. */
+  params: Params;
+  level_db: number;
+  gap_s: number | null;
+}
+
+/** A voice that a character could have. */
+export interface VoiceCandidate {
+  /** "automatic", "library/ID" or "engine/NAME/ID" */
+  key: string;
+  name: string;
+  kind: "automatic" | "sample" | "described" | "preset" | "none";
+  /** Whose voice it is; null for one that any engine may speak. */
+  engine: string | null;
+  /** Codes; empty for all that its engine speaks. */
+  languages: string[];
+  gender: string;
+  age: string;
+  tags: string[];
+}
+
+/** Every voice for a character, and the engines that speak them. */
+export interface VoiceList {
+  /** The project's. */
+  engine: string;
+  engines: { name: string; title: string; languages: string[]; to_fetch: string | null; cloning: boolean; instead_of_sample: string }[];
+  voices: VoiceCandidate[];
 }
 
 export interface Pronunciation {
@@ -162,6 +199,8 @@ export interface ProjectMeta {
   pronunciations: Pronunciation[];
   /** The oldest first. */
   comments: LineComment[];
+  /** Settings of those who have some. */
+  characters: Record<string, Character>;
   can_undo: boolean;
   can_redo: boolean;
 }
@@ -223,6 +262,7 @@ export type Op =
   | { op: "accept_take"; take_id: string; accepted: boolean }
   | { op: "star_take"; take_id: string; starred: boolean }
   | { op: "cast"; speaker: string; voice: string | null }
+  | { op: "character"; speaker: string; fields: { [Name in keyof Character]?: Character[Name] | null } }
   | { op: "rename_speaker"; from: string; to: string }
   | { op: "settings"; fields: ProjectSettings }
   | { op: "pronounce"; put?: Pronunciation[]; remove?: string[] }
@@ -319,9 +359,13 @@ export interface Voice {
 
 /** What the chosen engine can do with voices. */
 export interface EngineOffer {
+  /** Its name. */
+  backend: string;
   title: string;
   languages: Record<string, string>;
   presets: { preset_id: string; label: string }[];
+  /** What a speaker with a recording gets where it can't be cloned. */
+  instead_of_sample: string;
   builtin_voice: boolean;
   builtin_by_name: boolean;
   cloning: boolean;
@@ -518,8 +562,12 @@ export interface PageEvents {
   "sample.kept": { speaker: Voice; made: "voice" | "sample" | "mended" };
   /** All lines of a name are meant. */
   "cast.marked": { name: string };
-  /** One of the engine's voices is to be the name's own. */
-  "cast.preset": { name: string; preset: string };
+  /** A voice is to be chosen for a name. */
+  "cast.voiceWanted": { name: string };
+  /** The picker was closed. */
+  "cast.voiceLeft": { name: string | undefined };
+  /** A character's settings are to be shown. */
+  "cast.settingsWanted": { name: string };
   /** Somebody wants to record or choose a sample for a name. */
   "cast.sampleWanted": { name: string };
 }

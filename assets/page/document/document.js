@@ -10,11 +10,13 @@ export const RATE_HZ = 24_000;
 /** @type {DialogDocument} */
 export const EMPTY_DOCUMENT = {
   rev: 0, name: "", lines: new Map(), order: [], cast: {}, settings: {}, speakers: [],
-  accepted_takes: [], starred_takes: [], pronunciations: [], comments: [], can_undo: false, can_redo: false,
+  accepted_takes: [], starred_takes: [], pronunciations: [], comments: [], characters: {}, can_undo: false,
+  can_redo: false,
 };
 
 const META = [
   "name", "order", "cast", "settings", "speakers", "accepted_takes", "starred_takes", "pronunciations", "comments",
+  "characters",
   "can_undo", "can_redo",
 ];
 const SOUNDING = ["speaker", "text", "language", "params", "path"];
@@ -73,6 +75,20 @@ export function withOps(state, ops) {
   return next;
 }
 
+/** A character without settings. @type {import("../core/types").Character} */
+export const PLAIN_CHARACTER = { voices: {}, params: {}, level_db: 0, gap_s: null };
+
+/** What a character's settings are kept by. @param {DialogDocument} view @param {string | null} name */
+export function characterKey(view, name) {
+  const folded = (name ?? "").trim().toLowerCase();
+  return view.speakers.find((one) => one.name.trim().toLowerCase() === folded)?.key ?? folded;
+}
+
+/** The settings of a character. @param {DialogDocument} view @param {string | null} name */
+export function characterOf(view, name) {
+  return view.characters[characterKey(view, name)] ?? PLAIN_CHARACTER;
+}
+
 const OPS = {
   insert(state, { after, lines }) {
     const fresh = lines.filter(({ line_id: lineId }) => !state.lines.has(lineId));
@@ -111,6 +127,12 @@ const OPS = {
   },
   cast(state, { speaker, voice }) {
     state.cast = { ...state.cast, [speaker]: voice };
+  },
+  character(state, { speaker, fields }) {
+    const key = characterKey(state, speaker);
+    const next = { ...(state.characters[key] ?? PLAIN_CHARACTER) };
+    for (const [name, value] of Object.entries(fields)) next[name] = value ?? PLAIN_CHARACTER[name];
+    state.characters = { ...state.characters, [key]: next };
   },
   rename_speaker(state, { from, to }) {
     for (const [lineId, line] of state.lines) {

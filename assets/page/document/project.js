@@ -364,6 +364,7 @@ export class Project {
     const order = !sameOrder(old.order, this.view.order);
     const meta = [
       "name", "cast", "settings", "speakers", "accepted_takes", "starred_takes", "pronunciations", "comments",
+      "characters",
       "can_undo", "can_redo",
     ].some((key) => old[key] !== this.view[key]);
     if (order) this.#deletedLines.remember(old, this.view);

@@ -4,7 +4,7 @@ import { byId, fromTemplate, isDirty, languageOptions, setHidden, setText } from
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { t } from "../core/texts.js";
-import { newId, RATE_HZ } from "../document/document.js";
+import { characterOf, newId, RATE_HZ } from "../document/document.js";
 import { recordingTitle } from "./line_list.js";
 
 /** @import { EngineParam, Line, Parts, StudioState } from "../core/types" */
@@ -29,15 +29,21 @@ export class ParamControls {
     this.#list.replaceChildren(...params.map((param) => this.#row(param)));
   }
 
-  /** @param {Line[]} lines whose values are shown; different ones are left open */
-  show(lines) {
+  /**
+   * @param {Line[]} lines whose values are shown; different ones are left open
+   * @param {(line: Line, name: string) => string | number | boolean | undefined} inherited what a line has of its character
+   */
+  show(lines, inherited) {
     for (const [name, { param, field, number, reset }] of this.#rows) {
-      const values = new Set(lines.map((line) => line.params?.[name] ?? null));
-      const own = values.size === 1 ? [...values][0] : undefined;
-      if (!isDirty(number)) number.value = own === undefined ? "" : String(own ?? param.default);
-      if (!field.matches(":active")) field.value = String(own ?? param.default);
-      number.placeholder = own === undefined ? "different" : "";
-      reset.hidden = own === null;
+      const values = new Set(lines.map((line) => line.params?.[name] ?? inherited(line, name) ?? null));
+      const shown = values.size === 1 ? [...values][0] : undefined;
+      if (!isDirty(number)) number.value = shown === undefined ? "" : String(shown ?? param.default);
+      if (!field.matches(":active")) field.value = String(shown ?? param.default);
+      number.placeholder = shown === undefined ? "different" : "";
+      const [backTo] = new Set(lines.map((line) => inherited(line, name)));
+      reset.hidden = lines.every((line) => (line.params?.[name] ?? null) === null);
+      reset.title = backTo === undefined ? "" : t`Back to ${lines[0].speaker}’s own: ${backTo}`;
+      reset.setAttribute("aria-label", t`${param.label}: back to the ${backTo === undefined ? "engine" : "character"}’s own`);
     }
     this.#showStrays(lines);
   }
@@ -79,7 +85,6 @@ export class ParamControls {
       input.addEventListener("change", () => this.#emitChange(param, input.value));
     }
     field.addEventListener("input", () => (number.value = field.value));
-    reset.setAttribute("aria-label", t`${param.label}: engine default`);
     reset.addEventListener("click", () => this.#emitChange(param, null));
     this.#rows.set(param.name, { param, field, number, reset });
     return row;
@@ -104,6 +109,7 @@ export class LinePanel {
   #library = [];
   /** @type {boolean | null} */
   #hasTakes = null;
+  #characters = null;
 
   /** @param {Pick<Parts, "project" | "selection" | "commands" | "playback" | "takes" | "show">} parts */
   constructor(parts) {
@@ -175,6 +181,10 @@ export class LinePanel {
   #names() {
     const options = this.#parts.project.view.speakers.map(({ name }) => new Option(name, name));
     byId("speaker-names").replaceChildren(...options);
+    const { characters } = this.#parts.project.view;
+    if (characters === this.#characters) return;
+    this.#characters = characters;
+    this.#show();
   }
 
   #changed({ ids, order }) {
@@ -242,6 +252,7 @@ export class LinePanel {
     put("speaker", shared(lines, "speaker"));
     this.#offerLanguage(shared(lines, "language"));
     this.#offerMoods(lines);
+    this.#showInherited(lines);
     put("seed", shared(lines, "seed"));
     put("instruct", shared(lines.map(({ params }) => params ?? {}), "instruct"));
     const single = lines.length === 1;
@@ -253,7 +264,19 @@ export class LinePanel {
     const locked = lines.every((line) => line.locked);
     byId("act-lock").setAttribute("aria-pressed", String(locked));
     setText(byId("act-lock").querySelector(".label"), locked ? t`Unlock` : t`Lock`);
-    this.#params.show(lines);
+    this.#params.show(lines, (line, name) => characterOf(this.#parts.project.view, line.speaker).params[name]);
+  }
+
+  /** The mood and the instruction of the character stand where the lines have none of their own. */
+  #showInherited(lines) {
+    const { view } = this.#parts.project;
+    const all = lines.map(({ speaker }) => characterOf(view, speaker).params);
+    const [first] = all;
+    const common = (name) => (all.every((one) => one[name] === first[name]) ? first[name] : undefined);
+    const [mood, instruct] = [common("mood"), common("instruct")];
+    const main = field("mood").querySelector("option[value='']:not(:disabled)");
+    if (main) setText(main, mood ? t`${mood} (as its character)` : t`main sample`);
+    field("instruct").dataset.empty = instruct ? t`${instruct} (as its character)` : t`e.g. angrily, in a low voice`;
   }
 
   /** A language that the voice doesn't have stays visible, so that it can be changed. */

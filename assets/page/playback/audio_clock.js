@@ -33,6 +33,22 @@ export function setVolume(volume) {
 }
 
 const LEAD_S = 0.03;
+const KNEE = 0.8;
+
+/**
+ * Change the level of samples, as the studio does where it lays a scene out: what would be beyond full scale is bent.
+ * @param {Float32Array<ArrayBuffer>} samples @param {number} level_db @returns {Float32Array<ArrayBuffer>}
+ */
+export function amplify(samples, level_db) {
+  if (!level_db) return samples;
+  const gain = 10 ** (level_db / 20);
+  return samples.map((sample) => {
+    const louder = sample * gain;
+    const size = Math.abs(louder);
+    if (gain <= 1 || size <= KNEE) return louder;
+    return Math.sign(louder) * (KNEE + (1 - KNEE) * Math.tanh((size - KNEE) / (1 - KNEE)));
+  });
+}
 
 /**
  * The audio context runs at the studio's rate, so that a piece starts exactly at the sample after the

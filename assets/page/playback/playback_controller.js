@@ -6,7 +6,7 @@ import { askDialog, byId, setHidden, setText } from "../core/dom.js";
 import { formatCount, formatLeft } from "../core/format.js";
 import { announce, showError, showNotice } from "../core/notices.js";
 import { t } from "../core/texts.js";
-import { isMissing, isPending, lineIssues } from "../document/document.js";
+import { characterOf, isMissing, isPending, lineIssues } from "../document/document.js";
 import { sectionOf } from "../editor/sections.js";
 import { isAudible } from "./playlist.js";
 
@@ -264,6 +264,7 @@ export class PlaybackController {
   /** Update the playlist and the timeline from the project. */
   show() {
     const { project, player, timeline, lines } = this.#parts;
+    player.levelOf = ({ speaker }) => characterOf(project.view, speaker).level_db;
     player.refresh(project.lines);
     const { accepted_takes: accepted } = project.view;
     timeline.show(player.playlist, {

@@ -1,7 +1,7 @@
 /** Plays the dialog while it is rendered, waiting for lines that aren't ready yet. */
 import { bus } from "../core/bus.js";
 import { RATE_HZ } from "../document/document.js";
-import { AudioClock } from "./audio_clock.js";
+import { amplify, AudioClock } from "./audio_clock.js";
 import { isAudible, isComing, Playlist } from "./playlist.js";
 import { SoundCache } from "./sound_cache.js";
 import { TimeStretch } from "./time_stretch.js";
@@ -31,6 +31,8 @@ export class Player {
     this.loop = false;
     this.first_sound_ms = null;
     this.playlist = new Playlist();
+    /** The level of a line's character in dB. @type {(line: Line) => number} */
+    this.levelOf = () => 0;
   }
 
   /** The line at the play-head. @returns {string | null} */
@@ -230,7 +232,8 @@ export class Player {
   }
 
   #laySound(pcm) {
-    const taken = pcm.slice(this.#cursor.offset, PIECE_SAMPLES);
+    const level_db = this.levelOf(this.#line(this.#cursor.lineId));
+    const taken = amplify(pcm.slice(this.#cursor.offset, PIECE_SAMPLES), level_db);
     const samples = this.#stretch.push(taken);
     this.#cursor.pcm = pcm;
     if (samples.length) this.#clock.sound(this.#about(), samples, taken.length);

@@ -4,8 +4,10 @@ import { byId, focusedElement, fromTemplate, languageOptions, safeColour, setHid
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 import { t } from "../core/texts.js";
+import { characterOf } from "../document/document.js";
+import { castOps } from "./voice_candidates.js";
 
-/** @import { CastSpeaker, EngineOffer, Voice, VoiceChoice } from "../core/types" */
+/** @import { CastSpeaker, EngineOffer, Op, Voice, VoiceChoice } from "../core/types" */
 
 const SHORTEST_WORD = 3;
 
@@ -14,17 +16,19 @@ const SHORTEST_WORD = 3;
  * @param {Object<string, string>} choices ids of the library's voices by folded name
  * @param {Voice[]} library
  * @param {EngineOffer} offer what the engine offers
+ * @param {Record<string, import("../core/types").Character>} characters who may have its voices
  * @returns {Map<string, VoiceChoice>} by name
  */
-export function suggestVoices(speakers, choices, library, offer) {
+export function suggestVoices(speakers, choices, library, offer, characters) {
   const taken = takenVoices(speakers, choices, library);
+  for (const { voices } of Object.values(characters)) taken.add(`preset ${voices[offer?.backend]}`);
   const open = speakers.filter(({ name, voice }) => voice === "built-in" && !choices[fold(name)]);
   const found = new Map();
   for (const { name } of open) {
     const match = library.find((one) => !taken.has(one.speaker_id) && hasVoice(one) && isLike(one, name));
     if (!match) continue;
     taken.add(match.speaker_id);
-    found.set(name, { label: t`${match.name}’s voice`, voice: match.speaker_id });
+    found.set(name, { label: match.name, voice: match.speaker_id });
   }
   // With a built-in voice for each name, speakers sound different already.
   const presets = offer && !offer.builtin_by_name ? offer.presets : [];
@@ -105,13 +109,6 @@ export class CastOrder {
   }
 }
 
-const KINDS = {
-  sample: t`Cloned voice`,
-  preset: t`Engine voice`,
-  described: t`Described voice`,
-  "built-in": t`Auto voice`,
-};
-
 /** The language of the script, for lines whose voice has none. */
 class ScriptLanguage {
   #select = byId("script-language");
@@ -167,6 +164,7 @@ export class CastPanel {
   #speakers = [];
   #library = [];
   #choices = {};
+  /** @type {EngineOffer | null} */
   #engine = null;
   #shown = null;
   #renamed = null;
@@ -181,6 +179,7 @@ export class CastPanel {
     bus.on("library.loaded", ({ speakers, offer }) => this.#know(speakers, offer));
     byId("cast-suggested").addEventListener("click", () => this.#useAll());
     byId("sample-panel").addEventListener("close", () => this.#returnFocus());
+    bus.on("cast.voiceLeft", ({ name }) => this.#returnFocus(name && t`Voice for ${name}`));
   }
 
   /** @param {CastSpeaker[]} speakers of the dialog */
@@ -192,23 +191,17 @@ export class CastPanel {
     this.#refresh();
   }
 
-  /** @param {string} name @param {string} voice an id of the library; empty for the name's own voice */
-  #choose(name, voice) {
-    this.#choices[fold(name)] = voice;
-    this.#project.edit([{ op: "cast", speaker: name, voice: voice || null }]);
-  }
-
   #refresh() {
     const speakers = this.#speakers;
-    const suggested = suggestVoices(speakers, this.#choices, this.#library, this.#engine);
+    const suggested = suggestVoices(speakers, this.#choices, this.#library, this.#engine, this.#project.view.characters);
     const names = this.#library.map(({ speaker_id: id, name }) => [id, name]);
     const shown = JSON.stringify([
-      speakers, names, this.#choices, [...suggested], this.#engine?.builtin_voice,
+      speakers, names, this.#choices, [...suggested], this.#engine?.builtin_voice, this.#project.view.characters,
     ]);
     if (shown === this.#shown) return;
     this.#shown = shown;
     const list = byId("cast");
-    const held = list.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
+    const held = list.contains(document.activeElement) ? controlName(focusedElement()) : null;
     list.replaceChildren(...speakers.map((speaker, at) => this.#row(speaker, suggested.get(speaker.name), at + 1)));
     setHidden(byId("cast-suggested"), suggested.size < 2);
     const label = held && [held, this.#renamed].find((one) => one && controlOf(list, one));
@@ -216,11 +209,11 @@ export class CastPanel {
   }
 
   /** The button that opened the sample's panel may have been rebuilt while the panel was open. */
-  #returnFocus() {
-    const control = this.#opener && controlOf(byId("cast"), this.#opener);
+  #returnFocus(opener = this.#opener) {
+    const control = opener && controlOf(byId("cast"), opener);
     this.#opener = null;
     const now = focusedElement();
-    const isLost = now === document.body || byId("sample-panel").contains(now);
+    const isLost = now === document.body || now.closest("#sample-panel, #voice-picker") !== null;
     if (control && isLost) shownOf(control).focus();
   }
 
@@ -231,14 +224,15 @@ export class CastPanel {
     this.#refresh();
   }
 
-  #row({ name, colour, lines, voice }, suggested, place) {
+  #row({ name, colour, lines, voice, voice_name: voiceName }, suggested, place) {
     const row = fromTemplate("cast-template");
     row.querySelector(".swatch").style.background = safeColour(colour);
     setText(row.querySelector(".voice-name"), name);
     if (place <= 9) row.querySelector(".voice-name").title = t`Ctrl+${place} or Alt+${place} assigns the selected lines to ${name}`;
     this.#offerLines(row.querySelector(".voice-mark"), name, formatCount(lines, "line"));
     this.#offerName(row, name);
-    this.#offer(row.querySelector(".voice-choice"), name, this.#kind(voice));
+    this.#offerVoice(row.querySelector(".voice-choice"), name, voiceName);
+    this.#offerSettings(row.querySelector(".voice-settings"), name);
     this.#offerSuggested(row.querySelector(".voice-suggest"), name, suggested);
     const add = row.querySelector(".voice-add");
     setHidden(add, voice !== "built-in" || Boolean(this.#choice(name)));
@@ -257,10 +251,6 @@ export class CastPanel {
     button.addEventListener("click", () => bus.emit("cast.marked", { name }));
   }
 
-  #kind(voice) {
-    return voice === "built-in" && this.#engine?.builtin_voice === false ? t`No voice yet` : KINDS[voice];
-  }
-
   #offerSuggested(button, name, suggested) {
     setHidden(button, !suggested);
     if (!suggested) return;
@@ -272,14 +262,20 @@ export class CastPanel {
     });
   }
 
-  #use(name, { voice = "", preset = null }) {
-    if (preset) bus.emit("cast.preset", { name, preset });
-    else this.#choose(name, voice);
+  #use(name, suggested) {
+    this.#project.edit(this.#opsFor(name, suggested));
+  }
+
+  /** @param {string} name @param {VoiceChoice} suggested @returns {Op[]} */
+  #opsFor(name, { voice = null, preset = null }) {
+    const speaker = this.#speakers.find((one) => one.name === name);
+    const { backend } = this.#engine;
+    return castOps(this.#project.view, speaker, preset ? `engine/${backend}/${preset}` : `library/${voice}`, backend);
   }
 
   #useAll() {
-    const all = suggestVoices(this.#speakers, this.#choices, this.#library, this.#engine);
-    for (const [name, suggested] of all) this.#use(name, suggested);
+    const all = suggestVoices(this.#speakers, this.#choices, this.#library, this.#engine, this.#project.view.characters);
+    this.#project.edit([...all].flatMap(([name, suggested]) => this.#opsFor(name, suggested)));
     announce(t`${formatCount(all.size, "voice")} assigned.`);
     this.#refresh();
   }
@@ -324,18 +320,31 @@ export class CastPanel {
     return this.#library.some((speaker) => speaker.speaker_id === id) ? id : "";
   }
 
-  #offer(select, name, own) {
-    const others = this.#library.filter((speaker) => fold(speaker.name) !== fold(name));
-    const options = others.map((other) => new Option(t`${other.name}’s voice`, other.speaker_id));
-    select.replaceChildren(new Option(own, ""), ...options);
-    select.value = this.#choice(name);
-    select.ariaLabel = t`Voice for ${name}`;
-    select.addEventListener("change", () => {
-      this.#choose(name, select.value);
-      announce(`${name}: ${select.selectedOptions[0].text}.`);
-      this.#refresh();
-    });
+  /** The name of the voice opens the picker. */
+  #offerVoice(button, name, voice) {
+    setText(button, voice || t`Choose a voice`);
+    button.dataset.control = t`Voice for ${name}`;
+    button.ariaLabel = t`Voice for ${name}: ${voice}`;
+    button.title = t`Choose a voice by ear`;
+    button.addEventListener("click", () => bus.emit("cast.voiceWanted", { name }));
   }
+
+  #offerSettings(button, name) {
+    button.ariaLabel = t`Settings of ${name}`;
+    button.title = t`Speed, level, mood and more, for all its lines`;
+    button.toggleAttribute("data-set", hasSettings(characterOf(this.#project.view, name)));
+    button.addEventListener("click", () => bus.emit("cast.settingsWanted", { name }));
+  }
+}
+
+/** @param {import("../core/types").Character} character */
+function hasSettings({ params, level_db: level, gap_s: gap }) {
+  return Object.keys(params).length > 0 || level !== 0 || gap !== null;
+}
+
+/** What a control is called that keeps the focus while rows are rebuilt. */
+function controlName(control) {
+  return control.dataset.control ?? control.ariaLabel;
 }
 
 /** A speaker with a sample needs no button for one: the focus moves to the choice next to it. */
@@ -345,5 +354,5 @@ function shownOf(control) {
 
 /** Rebuild the rows; the focus stays on the control of the same name. */
 function controlOf(list, label) {
-  return [...list.querySelectorAll("button, select")].find((one) => one.ariaLabel === label);
+  return [...list.querySelectorAll("button")].find((one) => controlName(one) === label);
 }

@@ -8,6 +8,7 @@ import { t } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { SamplePanel } from "./sample_panel.js";
 import { confirmRemoval } from "./sheet.js";
+import { presetLabel } from "./voice_details.js";
 import { VoicePanel } from "./voice_panel.js";
 
 /** @import { RemovedVoice } from "../core/types" */
@@ -80,7 +81,6 @@ export class LibraryPanel {
     bus.on("engine.state", (state) => this.#follow(state));
     bus.on("library.edited", () => this.#reload());
     bus.on("sample.kept", (kept) => this.#added(kept));
-    bus.on("cast.preset", (choice) => this.#givePreset(choice));
     bus.on("cast.sampleWanted", ({ name }) => this.#sample.begin({ name }));
     this.#search.addEventListener("input", () => this.#show());
     byId("voice-new").addEventListener("click", () => this.#sample.begin({}));
@@ -129,17 +129,6 @@ export class LibraryPanel {
     this.#showTags();
     this.#show();
     if (!first) bus.emit("library.changed");
-  }
-
-  /** Give a speaker one of the engine's own voices, as suggested. */
-  async #givePreset({ name, preset }) {
-    const known = this.#library.find((one) => fold(one.name) === fold(name));
-    try {
-      await (known ? api.changeSpeaker(known.speaker_id, { preset }) : api.addSpeaker({ name, preset }));
-    } catch (error) {
-      showError(t`Couldn’t set this voice for ${name}`, error);
-    }
-    this.#reload();
   }
 
   #added({ speaker, made }) {
@@ -260,7 +249,7 @@ export class LibraryPanel {
 function kind({ samples, preset, description }, offer) {
   const [first, ...others] = samples;
   const own = offer.builtin_voice ? t`Auto voice` : t`No voice yet`;
-  if (!first) return preset ? t`Engine voice: ${preset}` : description ? t`Described voice` : own;
+  if (!first) return preset ? t`Engine voice: ${presetLabel(offer, preset)}` : description ? t`Described voice` : own;
   const seconds = first.seconds === null ? t`missing` : formatLength(first.seconds);
   const moods = [first, ...others].map(({ mood }) => mood).filter(Boolean);
   return ["sample, " + seconds, ...moods].join(" · ");

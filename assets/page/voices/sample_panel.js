@@ -182,7 +182,9 @@ export class SamplePanel {
     }
     setHidden(byId("sample-denoise"), !this.#offer.denoising);
     fillPresets(byId("sample-preset"), presets, byId("sample-preset").value || null, "");
-    byId("sample-preview").title = cloning ? "" : t`${this.#offer.title} follows a sample's pitch only.`;
+    const { title, instead_of_sample: instead } = this.#offer;
+    setText(byId("sample-clones"), t`${title} can't clone a recording: its lines are spoken by ${instead}. Another voice engine can clone it later.`);
+    setHidden(byId("sample-clones"), cloning);
   }
 
   #showKind() {

@@ -103,6 +103,11 @@ export class VoiceDetails {
   }
 }
 
+/** What the engine calls one of its voices. @param {EngineOffer} offer @param {string} preset */
+export function presetLabel({ presets }, preset) {
+  return presets.find(({ preset_id: id }) => id === preset)?.label ?? preset;
+}
+
 /** Offer a backend's own voices; an unknown one stays selected. */
 export function fillPresets(select, presets, chosen, none) {
   const options = presets.map(({ preset_id: id, label }) => new Option(label, id));

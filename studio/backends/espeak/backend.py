@@ -21,6 +21,7 @@ from studio.backends.espeak.espeak_voices import (
     DraftVoice,
     Language,
     Languages,
+    describe_automatic,
     draft_voice,
     find_package,
     language_of_text,
@@ -217,6 +218,8 @@ class DraftBackend:
             params=PARAMS,
             streaming=True,
             take_seeds=_VARIED_SEEDS,
+            instead_of_sample="an automatic voice at the pitch of the recording",
+            describe_builtin=describe_automatic,
         )
 
     def unavailable(self) -> str | None:

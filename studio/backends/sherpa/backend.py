@@ -34,6 +34,7 @@ from studio.backends.sherpa.line_pieces import Piece, Splitter, make_splitter
 from studio.backends.sherpa.sherpa_model import Reference, SherpaLine, SherpaModel, check_model
 from studio.dialog.model import name_key
 from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
+from studio.voices.automatic import VoiceTraits
 from studio.voices.speaker import Voice
 
 MAX_CHARS = 400
@@ -124,6 +125,7 @@ class SherpaBackend(DownloadableModel):
             streaming=True,
             slots=self._cores,
             seeded=model.family in _SEEDED,
+            describe_builtin=self._describe_builtin if model.presets else None,
         )
 
     def unavailable(self) -> str | None:
@@ -232,11 +234,20 @@ class SherpaBackend(DownloadableModel):
             return 0
         if voice.preset is not None:
             return ids[voice.preset]
+        return ids[self._choose_preset(voice.name, language).preset_id]
+
+    def _choose_preset(self, name: str, language: str | None) -> Preset:
+        """The voice that a name's key chooses, among those of a language or else among all."""
         speaking = [one for one in self._catalogued.presets if language in one.languages]
         among: Sequence[Preset] = speaking or self._catalogued.presets
         # Unlike `hash`, this is the same in each run.
-        digest = hashlib.blake2b(voice.name.encode("utf-8", "surrogatepass"), digest_size=8)
-        return ids[among[int.from_bytes(digest.digest(), "big") % len(among)].preset_id]
+        digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8)
+        return among[int.from_bytes(digest.digest(), "big") % len(among)]
+
+    def _describe_builtin(self, name: str, language: str | None = None) -> VoiceTraits:
+        code = self._find_language(language) if language else None
+        code = code or next(iter(self._catalogued.languages), None)
+        return VoiceTraits(self._choose_preset(name_key(name), code).label)
 
     def _reference(self, voice: Voice) -> Reference:
         if voice.sample is None:

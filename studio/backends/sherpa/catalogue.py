@@ -202,7 +202,8 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     }
     entry["sources"] = tuple(HubSource(**source) for source in entry["sources"])
     presets = tuple(
-        Preset(voice, _label(voice), (spoken[voice[0]],) if spoken else ()) for voice in offered
+        Preset(voice, _label(voice), (spoken[voice[0]],) if spoken else (), _gender(voice))
+        for voice in offered
     )
     return CatalogueModel(name=name, presets=presets, voice_ids=offered, **entry)
 
@@ -215,6 +216,13 @@ def _label(voice: str) -> str:
     if name.isdecimal():
         return f"{mark.title()} {name}"
     return f"{name.title()} ({_WHO[mark[-1]]})"
+
+
+def _gender(voice: str) -> str:
+    mark, _, name = voice.partition("_")
+    if name.isdecimal():
+        return ""
+    return _WHO.get((mark[-1] if name else voice[0]).lower(), "")
 
 
 CATALOGUE: Mapping[str, CatalogueModel] = _read_catalogue()

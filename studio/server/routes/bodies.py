@@ -240,6 +240,8 @@ def speakers_body(session: ProjectSession) -> list[dict[str, Any]]:
             "colour": colours[key],
             "lines": counts[key],
             "voice": voice.kind if (voice := voices[key]) else "built-in",
+            "voice_name": voice.title if voice else "",
+            "key": key,
         }
         for key, name in names.items()
     ]
@@ -317,6 +319,10 @@ def _document_fields(document: Document) -> dict[str, Callable[[], object]]:
         "cast": lambda: dict(document.cast),
         "settings": lambda: asdict(document.settings),
         "pronunciations": lambda: list(map(asdict, document.pronunciations.values())),
+        "characters": lambda: {
+            key: asdict(one) | {"voices": dict(one.voices), "params": dict(one.params)}
+            for key, one in document.characters.items()
+        },
         "accepted_takes": lambda: list(document.accepted_takes),
         "starred_takes": lambda: list(document.starred_takes),
         "comments": lambda: list(map(asdict, document.comments.values())),

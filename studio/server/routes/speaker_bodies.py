@@ -176,6 +176,7 @@ def voice_offer(name: str, title: str, capabilities: Capabilities) -> dict[str, 
             for one in capabilities.presets
         ],
         "languages": dict(capabilities.languages),
+        "instead_of_sample": capabilities.instead_of_sample,
         "tag_chars": MAX_TAG_CHARS,
         "preview_chars": MAX_PREVIEW_CHARS,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -18,7 +19,7 @@ from studio.server.policies import (
 from studio.server.routes.bodies import AuthorBody, PatchBody, RequestBody, edit_body
 from studio.server.routes.project_routes import Project
 from studio.server.transfers import receive, unless_gone, wav_answer
-from studio.services.previews import MAX_PREVIEW_CHARS
+from studio.services.previews import MAX_PREVIEW_CHARS, Sentence
 
 voice_routes = APIRouter(prefix="/studio")
 
@@ -72,6 +73,40 @@ async def try_engine(
 ) -> Response:
     """Speak a sentence by an engine in the voice of a speaker of the project."""
     saying = studio.previews.speak_as(project.cast, body.speaker, body.text, body.engine)
+    return wav_answer(await unless_gone(request, saying))
+
+
+class AuditionBody(RequestBody):
+    """A line of a character, and the voice that is to say it."""
+
+    speaker: str = Field(max_length=200)
+    voice: str = Field(max_length=400, description="The key of a voice, as the list has it.")
+    text: str = Field(max_length=MAX_PREVIEW_CHARS)
+    language: str | None = Field(None, max_length=100)
+
+
+@voice_routes.get("/projects/{project_id}/voices")
+@page_policy(Access.GUEST)
+def list_voices(
+    studio: StudioDep, project: Project, speaker: Annotated[str, Query(max_length=200)]
+) -> dict[str, Any]:
+    """List every voice that a character could have, and the engines that speak them."""
+    backends = list(studio.backends().values())
+    return {
+        "engine": project.backend.name,
+        "engines": list(map(asdict, studio.auditions.list_engines(backends))),
+        "voices": list(map(asdict, studio.auditions.list_voices(project, speaker, backends))),
+    }
+
+
+@voice_routes.post("/projects/{project_id}/audition")
+@page_policy(Access.GUEST, disk=DiskUse.FILL)
+async def audition(
+    studio: StudioDep, project: Project, body: AuditionBody, request: Request
+) -> Response:
+    """Say a line of a character by a voice that it could have; nothing is kept."""
+    sentence = Sentence(body.text, language=body.language)
+    saying = studio.auditions.say(project, body.speaker, body.voice, sentence)
     return wav_answer(await unless_gone(request, saying))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Container, Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -13,9 +13,10 @@ from fastapi.responses import FileResponse, Response, StreamingResponse
 
 from studio.audio.encode import AudioFormat, StreamFormat, encode_stream
 from studio.audio.scene_file import ExportOptions
+from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.items import parse_items
-from studio.dialog.model import Dialog, Notice, ParamValue, Speech
+from studio.dialog.model import Dialog, Notice, ParamValue, Speech, clean_name, name_key
 from studio.dialog.pronunciation import PronunciationRules, check_pronunciations
 from studio.engine.job import (
     Job,
@@ -27,6 +28,7 @@ from studio.engine.job import (
 )
 from studio.errors import BadInput, Conflict, NotFound
 from studio.hearing.timing_files import TimingFormat, write_timing
+from studio.project.characters import PLAIN, Character, change_character
 from studio.server.policies import DiskUse, PerStudio, RequestClass, StudioDep, speech_policy
 from studio.server.transfers import attachment, make_file, mastering_of, unless_left
 from studio.server.v1.speech_bodies import (
@@ -141,7 +143,8 @@ def begin(
     params = backend.capabilities.check_params(backend.title, body.params)
     dialog, notices = _dialog(body)
     check_settings(dialog, backend, studio.backends().values())
-    dialog = _with_params(dialog, params)
+    characters = _read_characters(body, backend)
+    dialog = _with_params(dialog, params, characters)
     voices = {name: named_voice(studio, backend, one) for name, one in body.voices.items()}
     entries = check_pronunciations(one.entry() for one in body.pronunciations)
     options = SpeechOptions(
@@ -152,6 +155,7 @@ def begin(
         mastering=mastering_of(body.loudness, even_voices=body.even_voices),
         notices=notices,
         tries=body.tries,
+        characters=characters,
     )
     stream = SpeechStream(studio, dialog, options)
     store.put(stream)
@@ -281,13 +285,30 @@ def _dialog(body: DialogBody) -> tuple[Dialog, tuple[Notice, ...]]:
     return parsed.dialog, parsed.notices
 
 
-def _with_params(dialog: Dialog, params: Mapping[str, ParamValue]) -> Dialog:
-    """A dialog whose lines have these parameters where they don't set their own."""
+def _read_characters(body: DialogBody, backend: Backend) -> dict[str, Character]:
+    """Settings of characters; they go before the parameters for all lines."""
+    found = {}
+    for name, one in body.characters.items():
+        params = backend.capabilities.check_params(backend.title, one.params)
+        fields = {"params": {**body.params, **params}, "level_db": one.level_db}
+        found[name_key(clean_name(name))] = change_character(PLAIN, fields)
+    return found
+
+
+def _with_params(
+    dialog: Dialog, params: Mapping[str, ParamValue], characters: Container[str]
+) -> Dialog:
+    """A dialog whose lines have these parameters where they don't set their own.
+
+    Lines of characters get them with their characters' own.
+    """
     if not params:
         return dialog
     return Dialog(
         tuple(
-            replace(line, params={**params, **line.params}) if isinstance(line, Speech) else line
+            replace(line, params={**params, **line.params})
+            if isinstance(line, Speech) and name_key(line.speaker) not in characters
+            else line
             for line in dialog
         )
     )

@@ -143,6 +143,17 @@ class SpeechBody(RequestFields):
         return self.voice.id if isinstance(self.voice, VoiceId) else self.voice
 
 
+class CharacterFields(BaseModel):
+    """What the lines of a character have where they say nothing themselves."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    params: Params = Field(default_factory=dict, description=_PARAMS_HELP)
+    level_db: float = Field(
+        0.0, ge=-30, le=12, allow_inf_nan=False, description="Added to the level of its lines."
+    )
+
+
 class DialogBody(RequestFields):
     """A dialog to render: script text, or items as the studio's JSON files have them."""
 
@@ -156,6 +167,9 @@ class DialogBody(RequestFields):
     seed: Seed | None = Field(None, description="For lines without one.")
     params: Params = Field(
         default_factory=dict, description=f"For lines without them. {_PARAMS_HELP}"
+    )
+    characters: dict[str, CharacterFields] = Field(
+        default_factory=dict, max_length=1_000, description="Settings by the name in the script."
     )
     pronunciations: list[PronunciationFields] = Field(
         default_factory=list,

@@ -1,0 +1,131 @@
+"""Automatic voices: those that names choose, and how those of one cast are kept apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from studio.dialog.model import Dialog, Speech, name_key
+from studio.voices.library import SpeakerLibrary, SpeakerSnapshot
+
+APART_SEMITONES = 3.99
+"""Between the stated pitches of two voices, so that those measured in speech are 3 apart."""
+
+_TRIES = 200
+"""How many voices a name may choose from before it takes the one that is least like the others."""
+
+_MOST_COMPARED = 24
+"""A larger cast has more characters than voices that a listener tells apart."""
+
+_SOUNDS_THE_SAME = 1.0
+_MOSTLY_BY_TIMBRE = 0.1
+_MAIN_WEIGHT = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceTraits:
+    """How an automatic voice sounds.
+
+    Attributes:
+        label: Its name for people.
+        pitch_hz: The usual pitch; None if unknown, when labels tell voices apart.
+        timbre: Where it lies among voices of the same pitch; 1 apart is another timbre.
+    """
+
+    label: str
+    pitch_hz: float | None = None
+    timbre: tuple[float, ...] = ()
+
+    def measure_likeness(self, other: VoiceTraits) -> float:
+        """How alike two voices are: 0 for those that anybody tells apart, at most 1."""
+        if self.pitch_hz is None or other.pitch_hz is None:
+            return _SOUNDS_THE_SAME if self.label == other.label else 0.0
+        semitones = abs(12 * math.log2(self.pitch_hz / other.pitch_hz)) / APART_SEMITONES
+        if semitones >= 1:
+            return 0.0
+        if math.dist(self.timbre, other.timbre) >= 1:
+            return _MOSTLY_BY_TIMBRE * (1 - semitones)
+        return 1 - semitones / 2
+
+
+DescribeVoice = Callable[[str], VoiceTraits]
+"""How the voice sounds that a name chooses on one engine."""
+
+
+def choose_voice_names(
+    names: Iterable[str], kept: Mapping[str, str], engines: Sequence[DescribeVoice]
+) -> dict[str, str]:
+    """The names by which new characters of a cast choose automatic voices unlike the others'.
+
+    A character chooses by its own name, as in every other cast, unless somebody sounds like that
+    already: then by its name with a number.
+
+    Args:
+        names: Of the new characters, in the order of the scene.
+        kept: The names by which those before them have chosen, by their own.
+        engines: On which the voices are kept apart, that of the scene first: it counts most.
+
+    Returns:
+        By the character's name; without those who choose by their own.
+    """
+    known = {name_key(name): chosen for name, chosen in kept.items()}
+    others = list(islice(known.values(), _MOST_COMPARED))
+    found: dict[str, str] = {}
+    for name in names:
+        if name_key(name) in known:
+            continue
+        chosen = _choose(name, others, engines) if len(others) < _MOST_COMPARED else name
+        known[name_key(name)] = chosen
+        others.append(chosen)
+        if chosen != name:
+            found[name] = chosen
+    return found
+
+
+def name_voices(
+    dialog: Dialog,
+    engines: Sequence[DescribeVoice],
+    library: SpeakerLibrary,
+    given: Iterable[str] = (),
+) -> dict[str, str]:
+    """The same for all characters of a dialog that is no project.
+
+    Args:
+        dialog: The lines.
+        engines: As in `choose_voice_names`.
+        library: Whose speakers have voices of their own.
+        given: Names that have a voice otherwise.
+
+    Raises:
+        StorageFailed: The library can't be read.
+    """
+    names = {name_key(line.speaker): line.speaker for line in dialog if isinstance(line, Speech)}
+    if len(names) < 2 or not engines:
+        return {}
+    known, voiced = SpeakerSnapshot(library), set(map(name_key, given))
+    new = [one for key, one in names.items() if key not in voiced and known.find(one) is None]
+    return choose_voice_names(new, {}, engines)
+
+
+def _choose(name: str, others: Sequence[str], engines: Sequence[DescribeVoice]) -> str:
+    taken = [[describe(other) for other in others] for describe in engines]
+    best, least = name, math.inf
+    for candidate in _list_candidates(name):
+        likeness = 0.0
+        for number, describe in enumerate(engines):
+            traits = describe(candidate)
+            same = sum(traits.measure_likeness(other) for other in taken[number])
+            likeness += same * (_MAIN_WEIGHT if number == 0 else 1)
+        if likeness < least:
+            best, least = candidate, likeness
+        if likeness == 0:
+            break
+    return best
+
+
+def _list_candidates(name: str) -> Iterator[str]:
+    yield name
+    for number in range(2, _TRIES + 1):
+        yield f"{name} {number}"

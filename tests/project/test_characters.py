@@ -1,0 +1,204 @@
+"""Settings of characters: what lines inherit, kept by undo, files and every door."""
+
+from __future__ import annotations
+
+import json
+import wave
+import zipfile
+
+import numpy as np
+import pytest
+from project_scenes import Bench, document_of, ops, rendered
+from test_damage import IDA
+
+from studio.errors import BadInput
+from studio.project.characters import PLAIN, Character, change_character
+from studio.project.document import Document, ProjectLine, encode_document, read_document
+from studio.project.scene_export import build_scene
+
+
+def character(speaker: str, **fields: object) -> dict[str, object]:
+    return {"op": "character", "speaker": speaker, "fields": fields}
+
+
+def edit(session, *changes: dict[str, object]) -> None:
+    session.edit(ops(*changes), IDA, session.rev)
+
+
+def scene(bench: Bench):
+    lines = [
+        ProjectLine("00000000000a", speaker="Ida", text="One."),
+        ProjectLine("00000000000b", speaker="IDA", text="Two.", params={"speed": 2}),
+        ProjectLine("00000000000c", speaker="Tom", text="Three."),
+    ]
+    by_id = {line.line_id: line for line in lines}
+    return bench.make(Document("Scene", by_id, tuple(by_id)))
+
+
+def test_a_line_inherits_what_it_doesnt_say_itself(bench: Bench) -> None:
+    session = scene(bench)
+    before = [session.render_context.compute_key(line) for line in session.document]
+    edit(session, character("ida", params={"speed": 1.5, "mood": "calm"}))
+    context = session.render_context
+    params = [context.inherit(line).params for line in session.document]
+    assert params == [{"speed": 1.5, "mood": "calm"}, {"speed": 2, "mood": "calm"}, {}]
+    after = [context.compute_key(line) for line in session.document]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, True, True]
+    session.undo(IDA, session.rev)
+    assert session.document.characters == {}
+    assert [session.render_context.compute_key(line) for line in session.document] == before
+    session.redo(IDA)
+    assert session.document.characters == {
+        "ida": Character(params={"speed": 1.5, "mood": "calm"})
+    }
+    bench.kill(session)
+    again = bench.open(session.project_id)
+    assert list(again.document.characters) == ["ida"]
+    bench.kill(again)
+
+
+def test_two_people_undo_their_own_settings(bench: Bench) -> None:
+    session = scene(bench)
+    edit(session, character("Ida", level_db=-3))
+    other = type(IDA)("tom")
+    session.edit(ops(character("Tom", level_db=2)), other, session.rev)
+    session.undo(IDA, session.rev, own=True)
+    assert {key: one.level_db for key, one in session.document.characters.items()} == {"tom": 2.0}
+    bench.kill(session)
+
+
+def test_a_renamed_character_keeps_its_settings(bench: Bench) -> None:
+    session = scene(bench)
+    edit(session, character("Ida", level_db=-3, voices={"draft": "f1"}))
+    edit(session, {"op": "rename_speaker", "from": "Ida", "to": "Eva"})
+    assert list(session.document.characters) == ["eva"]
+    edit(session, {"op": "rename_speaker", "from": "Eva", "to": "Tom"})
+    assert session.document.characters == {}, "Tom's lines sound as before"
+    bench.kill(session)
+
+
+def test_an_engines_voice_is_one_voice_whoever_has_it(bench: Bench) -> None:
+    session = scene(bench)
+    edit(session, character("Ida", voices={"draft": "f1"}), character("Tom", voices={"draft": "f1"}))
+    voices = [session.cast.load_voice(name) for name in ("ida", "Tom")]
+    assert [(one.preset, one.builtin_name) for one in voices] == [("f1", "f1")] * 2
+    context = session.render_context
+    assert context.find_voice("Ida").digest == context.find_voice("Tom").digest
+    assert context.find_voice("Ida").title == "High 2"
+    edit(session, character("Ida", voices={"draft": "nobody", "kokoro": "af_x"}))
+    assert session.render_context.find_voice("Ida").title.startswith("Auto: ")
+    bench.kill(session)
+
+
+def test_a_level_is_laid_out_and_needs_no_take(bench: Bench) -> None:
+    session = scene(bench)
+    rendered(session)
+    plain = np.concatenate(list(build_scene(session).timeline.blocks()))
+    takes = {one.take_id for line in session.document for one in session.list_takes(line.line_id)}
+    edit(session, character("Tom", level_db=-6))
+    assert {view.state for view in session.list_views()} == {"ready"}
+    timeline = build_scene(session).timeline
+    quieter = np.concatenate(list(timeline.blocks()))
+    start = timeline.entries[2].start_sample
+    np.testing.assert_array_equal(quieter[:start], plain[:start])
+    np.testing.assert_allclose(quieter[start:], plain[start:] * 10 ** (-6 / 20), atol=1e-6)
+    edit(session, character("Tom", level_db=12))
+    loud = np.concatenate(list(build_scene(session).timeline.blocks()))
+    assert np.abs(loud).max() <= 1
+    edit(session, character("Tom", level_db=None))
+    np.testing.assert_array_equal(
+        np.concatenate(list(build_scene(session).timeline.blocks())), plain
+    )
+    now = {one.take_id for line in session.document for one in session.list_takes(line.line_id)}
+    assert now == takes
+    bench.kill(session)
+
+
+def test_only_files_with_characters_state_the_newer_version(bench: Bench) -> None:
+    session = scene(bench)
+    edit(session, {"op": "settings", "fields": {"seed": 3}})
+    edit(session, character("Ida", gap_s=0.5))
+    session.save(now=True)
+    root = bench.root / session.project_id
+    snapshot = json.loads((root / "project.json").read_bytes())
+    assert (snapshot["version"], snapshot["characters"]) == (2, {"ida": {"gap_s": 0.5}})
+    versions = [
+        json.loads(line)["entry"]["version"]
+        for line in (root / "edits.jsonl").read_bytes().splitlines()
+    ]
+    assert versions == [1, 2]
+    edit(session, character("Ida", gap_s=None))
+    session.save(now=True)
+    snapshot = json.loads((root / "project.json").read_bytes())
+    assert snapshot["version"] == 1
+    assert "characters" not in snapshot
+    bench.kill(session)
+
+
+def test_a_document_is_read_as_it_was_written() -> None:
+    kept = Character({"draft": "f1"}, {"speed": 1.5, "mood": "calm"}, -3.0, 0.5)
+    document = Document("Scene", characters={"ida": kept})
+    assert read_document(encode_document(document)).characters == {"ida": kept}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"colour": "red"},
+        {"level_db": 40},
+        {"level_db": "loud"},
+        {"level_db": float("nan")},
+        {"gap_s": -1},
+        {"gap_s": True},
+        {"voices": ["f1"]},
+        {"voices": {"draft": ""}},
+        {"voices": {"draft": 3}},
+        {"voices": dict.fromkeys(map(str, range(51)), "x")},
+        {"params": "fast"},
+        {"params": {"speed": [1]}},
+        {"params": {"speed": None}},
+    ],
+    ids=str,
+)
+def test_a_value_that_cant_be_is_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(BadInput):
+        change_character(PLAIN, fields)
+
+
+def test_new_characters_of_an_old_project_leave_the_others_their_voices(bench: Bench) -> None:
+    session = bench.make(document_of(3))
+    names = {line.speaker for line in session.document}
+    titles = {name: session.render_context.find_voice(name).digest for name in names}
+    assert session.document.first_names == {}
+    for number in range(8):
+        line = {"line_id": f"00000000ff0{number}", "speaker": f"New {number}", "text": "Hello."}
+        edit(session, {"op": "insert", "after": None, "lines": [line]})
+    context = session.render_context
+    assert {name: context.find_voice(name).digest for name in names} == titles
+    voices = [context.find_voice(f"New {number}").title for number in range(8)]
+    assert len(set(voices)) == 8
+    chosen = dict(session.document.first_names)
+    assert not names & set(chosen)
+    for _ in range(8):
+        session.undo(IDA, session.rev)
+    assert session.document.first_names == {}
+    bench.kill(session)
+
+
+def test_wav_of_lines_have_the_level_too(bench: Bench, tmp_path) -> None:
+    session = scene(bench)
+    edit(session, character("Tom", level_db=-20))
+    rendered(session)
+    path = tmp_path / "lines.zip"
+    build_scene(session).write(path)
+    with zipfile.ZipFile(path) as archive:
+        names = sorted(one for one in archive.namelist() if one.endswith(".wav"))
+        peaks = {}
+        for name in names:
+            with archive.open(name) as file, wave.open(file) as sound:
+                pcm = np.frombuffer(sound.readframes(sound.getnframes()), dtype="<i2")
+                peaks[name] = int(np.abs(pcm.astype(np.int32)).max())
+    tom = next(peak for name, peak in peaks.items() if "Tom" in name)
+    ida = max(peak for name, peak in peaks.items() if "Ida" in name)
+    assert 0 < 4 * tom < ida
+    bench.kill(session)

@@ -1,0 +1,202 @@
+"""Casting by ear: each voice says a line of the character; nothing is kept before a choice."""
+
+import json
+
+import pytest
+from ui_steps import NAMELESS, add_voice, open_picker, saved, studio_url, violations
+
+pytestmark = pytest.mark.browser
+
+SCENE = """Ida: We should have left an hour ago.
+Tom: And yet here you are, with the lamp still lit.
+Mrs. Vale: Is anybody going to tell me what is going on?
+Ben: Nothing at all, go back to bed."""
+HEARD = "key => document.getElementById('voice-picker').dataset.heard === key"
+CHARACTERS = "() => window.tableread.project.view.characters"
+
+
+class Presses:
+    """Counts what somebody presses, and what is said by which voice."""
+
+    def __init__(self, page):
+        self.page, self.n, self.heard = page, 0, []
+        page.on("requestfinished", self._note)
+
+    def _note(self, request):
+        if request.url.endswith("/audition"):
+            body = json.loads(request.post_data)
+            self.heard.append((body["speaker"], body["voice"], body["text"]))
+
+    def click(self, selector):
+        self.n += 1
+        self.page.click(selector)
+
+    def key(self, name):
+        self.n += 1
+        self.page.keyboard.press(name)
+
+    def hear_next(self):
+        """Wait until another voice is heard than before; which one."""
+        before = self.heard[-1][:2] if self.heard else None
+        page = self.page
+        page.wait_for_function(
+            """before => {
+              const { dataset } = document.getElementById('voice-picker');
+              const title = document.getElementById('picker-title').textContent;
+              return dataset.heard && `${title} ${dataset.heard}` !== before;
+            }""",
+            arg=f"Voice for {before[0]} {before[1]}" if before else "",
+        )
+        page.wait_for_function(
+            "() => document.querySelector('#voice-picker [aria-busy=true]') === null"
+        )
+
+
+@pytest.fixture
+def presses(page):
+    counter = Presses(page)
+    yield counter
+    page.remove_listener("requestfinished", counter._note)
+    page.evaluate("() => document.querySelectorAll('dialog[open]').forEach((one) => one.close())")
+
+
+def rev(page):
+    return page.evaluate("() => window.tableread.project.rev")
+
+
+def test_four_characters_are_cast_by_ear_with_eight_presses(page, write, presses):
+    write(SCENE, 4)
+    saved(page)
+    names = ["Ida", "Tom", "Mrs. Vale", "Ben"]
+    presses.click("#cast .voice-choice >> nth=0")
+    presses.hear_next()
+    for place in range(4):
+        if place < 3:
+            before = rev(page)
+            presses.key("ArrowDown")
+            presses.hear_next()
+            assert rev(page) == before, "listening saves nothing"
+            presses.key("Shift+Enter")
+            presses.hear_next()
+        else:
+            presses.key("Enter")
+    page.wait_for_selector("#voice-picker", state="hidden")
+    assert presses.n == 8
+    saved(page)
+    kept = page.evaluate(CHARACTERS)
+    chosen = {one: kept[one.lower()]["voices"]["draft"] for one in names}
+    assert len(set(chosen.values())) == 4
+    heard = {(speaker, voice) for speaker, voice, _ in presses.heard}
+    assert {(one, f"engine/draft/{voice}") for one, voice in chosen.items()} <= heard
+    spoken = {(speaker, text) for speaker, _, text in presses.heard}
+    lines = [line.partition(": ") for line in SCENE.split("\n")]
+    assert spoken == {(name, text) for name, _, text in lines}
+    page.wait_for_selector("#cast .voice-choice:has-text('Auto: ')", state="detached")
+    labels = page.locator("#cast .voice-choice").all_inner_texts()
+    takes = page.evaluate("() => window.tableread.project.lines.map(({ n_takes }) => n_takes)")
+    assert (takes, len(set(labels))) == ([0, 0, 0, 0], 4)
+    speakers = page.request.get(studio_url(page, "speakers")).json()["speakers"]
+    assert [one["name"] for one in speakers if one["name"] in names] == []
+    # Each choice is one step of undo.
+    page.click("#undo")
+    page.wait_for_function("() => !('ben' in window.tableread.project.view.characters)")
+    assert len(page.evaluate(CHARACTERS)) == 3
+
+
+def test_every_voice_there_is_can_be_found(page, write, server, presses):
+    add_voice(server.url, server.workspace, "Wren", description="hoarse", tags=["old", "sailor"])
+    write(SCENE, 4)
+    open_picker(page, "Ida")
+    page.wait_for_selector("#voice-picker[data-heard]")
+    kinds = page.evaluate(
+        "() => [...document.querySelectorAll('.pick')].map((one) => one.dataset.key)"
+    )
+    assert kinds[0] == "automatic"
+    assert any(one.startswith("library/") for one in kinds)
+    assert any(one.startswith("engine/draft/") for one in kinds)
+    page.select_option("#picker-tag", "sailor")
+    assert page.locator(".pick-name").all_inner_texts() == ["Wren"]
+    page.select_option("#picker-tag", "")
+    page.select_option("#picker-gender", "woman")
+    page.select_option("#picker-age", "old")
+    page.select_option("#picker-engine", "draft")
+    assert page.locator(".pick").count() == 1
+    for name in ("gender", "age", "engine"):
+        page.select_option(f"#picker-{name}", "")
+    page.fill("#picker-search", "no such voice")
+    page.wait_for_selector("#picker-count:has-text('No voice matches')")
+    page.fill("#picker-search", "")
+    assert page.evaluate(NAMELESS) == []
+    assert violations(page, ["#voice-picker"]) == []
+
+
+def test_a_thousand_voices_are_listed_a_few_at_a_time(page, write, presses):
+    write(SCENE, 4)
+    open_picker(page, "Tom")
+    page.wait_for_selector("#voice-picker[data-heard]")
+    count = int(page.inner_text("#picker-count").split()[0])
+    if count < 900:
+        pytest.skip("the catalogue's readers can't run here")
+    assert page.locator(".pick").count() <= 120
+    before = page.locator(".pick").count()
+    page.locator(".pick").last.scroll_into_view_if_needed()
+    page.wait_for_function("n => document.querySelectorAll('.pick').length > n", arg=before)
+    page.select_option("#picker-engine", "piper")
+    page.wait_for_selector(".pick-get:not([hidden])")
+    page.click(".pick .pick-open >> nth=0")
+    assert page.is_disabled("#picker-use"), "it isn't here yet"
+    page.wait_for_selector("#picker-note:has-text('Download it')")
+
+
+def test_a_voice_of_another_name_is_heard_again_and_the_focus_comes_back(page, write, presses):
+    write(SCENE, 4)
+    page.focus("#cast .voice-choice >> nth=1")
+    page.keyboard.press("Enter")
+    presses.hear_next()
+    page.keyboard.press("Home")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#voice-picker", state="hidden")
+    page.wait_for_function(
+        "() => document.activeElement.ariaLabel?.startsWith('Voice for Tom')"
+    )
+    assert page.evaluate(CHARACTERS) == {}
+
+
+def test_a_voice_is_added_from_a_recording_with_four_presses(page, write, presses, recording):
+    write("Gannet: One.\nHeron: Two.", 2)
+    presses.click("#cast [aria-label='Add a sample for Gannet']")
+    page.wait_for_selector("#sample-clones:has-text(\"can't clone a recording\")")
+    assert "at the pitch of the recording" in page.inner_text("#sample-clones")
+    with page.expect_file_chooser() as chooser:
+        presses.click("#sample-source .source-choose")
+    chooser.value.set_files(recording)
+    page.wait_for_selector("#sample-editor:not([hidden])")
+    presses.click("#sample-consent")
+    presses.click("#speaker-add")
+    page.wait_for_selector("#cast .voice-choice:text-is('Gannet')")
+    assert presses.n == 4
+
+
+def test_lines_have_what_their_character_has_and_may_say_otherwise(page, write, presses):
+    write(SCENE, 4)
+    page.focus("#cast [aria-label='Settings of Tom']")
+    page.keyboard.press("Enter")
+    page.fill("#character-params .param-number >> nth=0", "1.5")
+    page.keyboard.press("Tab")
+    page.fill("#character-level", "-6")
+    page.keyboard.press("Tab")
+    assert page.evaluate(NAMELESS) == []
+    assert violations(page, ["#character-panel"]) == []
+    page.keyboard.press("Escape")
+    saved(page)
+    kept = page.evaluate(CHARACTERS)["tom"]
+    assert (kept["params"], kept["level_db"]) == ({"speed": 1.5}, -6)
+    page.click("#lines .line-text >> nth=1")
+    speed = "#params .param-number >> nth=0"
+    assert page.input_value(speed) == "1.5"
+    page.fill(speed, "2")
+    page.keyboard.press("Tab")
+    page.wait_for_selector("#params .param-reset[title*='Tom’s own: 1.5']")
+    page.click("#params .param-reset:not([hidden])")
+    page.wait_for_function("() => !('speed' in window.tableread.project.lines[1].params)")
+    assert page.input_value(speed) == "1.5"
