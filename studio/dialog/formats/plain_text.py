@@ -336,8 +336,7 @@ class _PlainTextReader:
         if is_cue(text):
             self._add_cue(text, number)
         elif self._is_cast_list and not begins_cast_list(text):
-            self._remarks.add(ABOUT_NOTICE, number, text)
-            self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(text), number)
+            self._narrate(text, number, UnspokenKind.NOTE)
         elif said := play.cue_of(text):
             self._drop_cue()
             self._cue = (Header(said[0], Attributes(), ""), number)
