@@ -29,6 +29,7 @@ _STYLES = (
     "engine_cards",
     "project_menu",
     "editor",
+    "start",
     "line_rows",
     "pauses",
     "goto_bar",

@@ -3,21 +3,22 @@ import * as api from "../core/api.js";
 import { byId, isLaidOut } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce, noticeImportedFile, noticeUnspoken, showDone, showError } from "../core/notices.js";
+import { namingOps } from "../document/naming.js";
 import { serializeLines } from "../document/script_text.js";
 
 /** @import { NewLine, Parts, ReadLines } from "../core/types" */
 
 const CLIPBOARD = "The clipboard";
 const NARRATOR = "Narrator";
-const UNNAMED = new Set(["", "Untitled"]);
 
-/** @typedef {{name: string, read: (narrator?: string) => Promise<ReadLines>}} Source text or a file, read by the studio */
+/** @typedef {{name: string, file?: string, read: (narrator?: string) => Promise<ReadLines>}} Source text or a file, read by the studio */
 
 /** Lines from a file or the clipboard: parsed by the studio, inserted as one step. */
 export class LineImport {
   #project;
   #selection;
   #commands;
+  /** @type {Promise<unknown>} */
   #last = Promise.resolve();
 
   /** @param {Pick<Parts, "project" | "selection" | "commands">} parts */
@@ -33,22 +34,28 @@ export class LineImport {
     return ids.at(-1) ?? current ?? this.#project.view.order.at(-1) ?? null;
   }
 
-  /** Insert pasted text; what is pasted twice is inserted twice, in order. @param {string} text @param {string | null} [after] */
+  /**
+   * Insert pasted text; what is pasted twice is inserted twice, in order. @param {string} text @param {string | null} [after]
+   * @returns {Promise<number>} how many lines came
+   */
   text(text, after) {
     const source = { name: CLIPBOARD, read: (narrator) => api.readLines(new Blob([text]), "", narrator) };
     const bring = async () => {
       const lines = await this.#lines([source], "pasted", after);
       if (lines) announce(`${formatCount(lines, "line")} pasted.`);
+      return lines;
     };
-    this.#last = this.#last.then(bring);
-    return this.#last;
+    const brought = this.#last.then(bring);
+    this.#last = brought;
+    return brought;
   }
 
-  /** Insert the lines of files. @param {File[]} files */
+  /** Insert the lines of files. @param {File[]} files @returns {Promise<number>} how many came */
   async files(files) {
     const lines = await this.#lines(files.map(sourceOf), "inserted");
     const undo = { label: "Undo", press: () => this.#commands.travel("undo") };
     if (lines) showDone(`${formatCount(lines, "line")} inserted.`, undo);
+    return lines;
   }
 
   /** The open project was made of a file: offer a narrator for what is left out of it. @param {File} file @param {number} unspoken */
@@ -63,7 +70,7 @@ export class LineImport {
    */
   async #lines(sources, what, after = this.place) {
     const { id, rev, view } = this.#project;
-    const isNew = !view.order.length && UNNAMED.has(view.name);
+    const isNew = !view.order.length;
     const lines = [];
     let [unspoken, title] = [0, null];
     for (const { name, read } of sources) {
@@ -77,9 +84,10 @@ export class LineImport {
         showError(`${name} can't be ${what}`, error);
       }
     }
-    if (!lines.length || !(await this.#put(lines, { id, rev, after }))) return 0;
+    if (!lines.length) return 0;
+    const naming = isNew ? namingOps(view.name, { title, lines, file: sources[0].file }) : [];
+    if (!(await this.#put(lines, { id, rev, after, naming }))) return 0;
     this.#offer(sources, unspoken, { id, rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
-    if (isNew && title) api.renameProject(id, title).catch((error) => showError("This name can't be used", error));
     return lines.length;
   }
 
@@ -103,7 +111,7 @@ export class LineImport {
   }
 
   /** Another project may be open by now, and the line before may be deleted. @returns {Promise<boolean>} */
-  async #put(lines, { id, rev, after, gone = [] }) {
+  async #put(lines, { id, rev, after, gone = [], naming = [] }) {
     const { view } = this.#project;
     const isOpen = id === this.#project.id;
     const isThere = !isOpen || after === null || view.lines.has(after);
@@ -112,7 +120,7 @@ export class LineImport {
     const empty = isOpen && after !== null && isThere && !gone.length && view.lines.get(after).text === "";
     const room = empty ? [{ op: "delete", line_ids: [after] }] : gone;
     try {
-      await this.#project.editIn(id, [op, ...room], rev);
+      await this.#project.editIn(id, [op, ...room, ...naming], rev);
     } catch (error) {
       showError("The lines can't be brought in", error);
       return false;
@@ -135,7 +143,7 @@ export class LineImport {
 
 /** @param {File} file @returns {Source} */
 function sourceOf(file) {
-  return { name: file.name, read: (narrator) => api.readLines(file, file.name, narrator) };
+  return { name: file.name, file: file.name, read: (narrator) => api.readLines(file, file.name, narrator) };
 }
 
 /** Whether the browser's own clipboard is meant; on a focused button it has no use. */
