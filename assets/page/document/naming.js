@@ -1,8 +1,9 @@
 /** The name that a project without one takes from what is brought into it. */
+import { t } from "../core/texts.js";
 
 /** @import { NewLine, Op } from "../core/types" */
 
-const UNNAMED = new Set(["", "Untitled"]);
+const UNNAMED = new Set(["", t`Untitled`]);
 const MOST_CHARS = 100;
 
 /**

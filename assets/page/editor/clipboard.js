@@ -3,12 +3,13 @@ import * as api from "../core/api.js";
 import { byId, isLaidOut } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce, noticeImportedFile, noticeUnspoken, showDone, showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { namingOps } from "../document/naming.js";
 import { serializeLines } from "../document/script_text.js";
 
 /** @import { NewLine, Parts, ReadLines } from "../core/types" */
 
-const CLIPBOARD = "The clipboard";
+const CLIPBOARD = t`The clipboard`;
 const NARRATOR = "Narrator";
 
 /** @typedef {{name: string, file?: string, read: (narrator?: string) => Promise<ReadLines>}} Source text or a file, read by the studio */
@@ -42,7 +43,7 @@ export class LineImport {
     const source = { name: CLIPBOARD, read: (narrator) => api.readLines(new Blob([text]), "", narrator) };
     const bring = async () => {
       const lines = await this.#lines([source], "pasted", after);
-      if (lines) announce(`${formatCount(lines, "line")} pasted.`);
+      if (lines) announce(t`${formatCount(lines, "line")} pasted.`);
       return lines;
     };
     const brought = this.#last.then(bring);
@@ -53,8 +54,8 @@ export class LineImport {
   /** Insert the lines of files. @param {File[]} files @returns {Promise<number>} how many came */
   async files(files) {
     const lines = await this.#lines(files.map(sourceOf), "inserted");
-    const undo = { label: "Undo", press: () => this.#commands.travel("undo") };
-    if (lines) showDone(`${formatCount(lines, "line")} inserted.`, undo);
+    const undo = { label: t`Undo`, press: () => this.#commands.travel("undo") };
+    if (lines) showDone(t`${formatCount(lines, "line")} inserted.`, undo);
     return lines;
   }
 
@@ -81,7 +82,7 @@ export class LineImport {
         title ??= about.title ?? null;
         noticeImportedFile({ name, notices });
       } catch (error) {
-        showError(`${name} can't be ${what}`, error);
+        showError(t`${name} can't be ${what}`, error);
       }
     }
     if (!lines.length) return 0;
@@ -106,7 +107,7 @@ export class LineImport {
       const gone = lineIds.length ? [{ op: "delete", line_ids: lineIds }] : [];
       await this.#put(lines, { id, rev, after, gone });
     } catch (error) {
-      showError("The narrator can't be added", error);
+      showError(t`Couldn’t add the narrator`, error);
     }
   }
 
@@ -122,7 +123,7 @@ export class LineImport {
     try {
       await this.#project.editIn(id, [op, ...room, ...naming], rev);
     } catch (error) {
-      showError("The lines can't be brought in", error);
+      showError(t`Couldn’t insert the lines`, error);
       return false;
     }
     if (isOpen) this.#mark(lines.map(({ line_id: lineId }) => lineId));

@@ -4,6 +4,7 @@ import { bus } from "../core/bus.js";
 import { askDialog, byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { showDone, showError, showNotice } from "../core/notices.js";
+import { t } from "../core/texts.js";
 
 /** @import { Proposal, ProposedChange } from "../core/types" */
 
@@ -32,15 +33,15 @@ export class Proposals {
     const proposal = wanted && (await this.#read(id));
     if (this.#noticed !== wanted) return;
     const press = () => this.#review();
-    const title = proposal ? `A program proposes ${formatCount(proposal.changes.length, "change")}.` : "";
-    const text = proposal ? proposal.note || "Nothing changes before you accept." : null;
+    const title = proposal ? t`A program proposes ${formatCount(proposal.changes.length, "change")}.` : "";
+    const text = proposal ? proposal.note || t`Nothing changes before you accept.` : null;
     showNotice("proposal", { title, text, act: { label: "Review", press }, dismiss: () => {} });
   }
 
   /** @returns {Promise<Proposal | null>} null if it is gone */
   async #read(id) {
     return api.readProposal(id).catch((error) => {
-      if (error.status !== 404) showError("The proposal can't be shown", error);
+      if (error.status !== 404) showError(t`The proposal can't be shown`, error);
       return null;
     });
   }
@@ -56,21 +57,21 @@ export class Proposals {
       if (answer === "accept") await this.#accept(proposal);
       if (answer === "reject") await api.rejectProposal(id, proposal.proposal_id);
     } catch (error) {
-      showError("The proposal can't be answered", error);
+      showError(t`The proposal can't be answered`, error);
     }
   }
 
   async #accept({ proposal_id: proposalId, changes }) {
-    const press = () => this.#project.travel("undo").catch((error) => showError("This can't be undone", error));
+    const press = () => this.#project.travel("undo").catch((error) => showError(t`This can't be undone`, error));
     await this.#project.accept(proposalId);
-    showDone(`${formatCount(changes.length, "change")} accepted.`, { label: "Undo", press });
+    showDone(t`${formatCount(changes.length, "change")} accepted.`, { label: t`Undo`, press });
   }
 
   /** @param {Proposal} proposal */
   #show({ state, note, changes }) {
     const expired = state !== "waiting";
-    setText(byId("proposal-title"), expired ? "This proposal is out of date" : `${formatCount(changes.length, "proposed change")}`);
-    setText(byId("proposal-note"), expired ? "The lines have changed since. Ask the program for it again." : note);
+    setText(byId("proposal-title"), expired ? t`This proposal is out of date` : `${formatCount(changes.length, "proposed change")}`);
+    setText(byId("proposal-note"), expired ? t`The lines have changed since. Ask the program for it again.` : note);
     byId("proposal-accept").disabled = expired;
     byId("proposal-changes").replaceChildren(...changes.map((change) => this.#row(change)));
   }
@@ -81,7 +82,7 @@ export class Proposals {
     setText(row.querySelector(".proposal-place"), this.#placeOf(lineId, !before));
     for (const [part, said] of Object.entries({ del: before, ins: after })) {
       setHidden(row.querySelector(part), !said);
-      if (said) setText(row.querySelector(`${part} .proposal-text`), said.speaker ? `${said.speaker}: ${said.text}` : said.text || "Pause");
+      if (said) setText(row.querySelector(`${part} .proposal-text`), said.speaker ? `${said.speaker}: ${said.text}` : said.text || t`Pause`);
     }
     return row;
   }
@@ -90,7 +91,7 @@ export class Proposals {
   #placeOf(lineId, isNew) {
     const numbered = this.#project.lines.filter(({ kind }) => kind !== "silence");
     const at = numbered.findIndex(({ line_id: other }) => other === lineId) + 1;
-    if (isNew) return lineId === null ? "New first line" : at ? `New, after line ${at}` : "New";
-    return at ? `Line ${at}` : "Between the lines";
+    if (isNew) return lineId === null ? t`New first line` : at ? t`New, after line ${at}` : "New";
+    return at ? t`Line ${at}` : t`Between the lines`;
   }
 }

@@ -3,6 +3,7 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { askDialog, byId, setHidden } from "../core/dom.js";
 import { showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 
 /** @import { Parts } from "../core/types" */
 
@@ -43,7 +44,7 @@ export class StartScreen {
       await this.#bring(await (await api.readExample(name)).text());
       this.#offerExamples(false);
     } catch (error) {
-      showError("The example can't be opened", error);
+      showError(t`The example can't be opened`, error);
     }
   }
 

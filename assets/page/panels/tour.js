@@ -2,6 +2,7 @@
 import { bus } from "../core/bus.js";
 import { byId, focusedElement, setHidden, setText } from "../core/dom.js";
 import { localStore } from "../core/local_store.js";
+import { t } from "../core/texts.js";
 
 const SEEN_KEY = "tableread.tour";
 const GAP_PX = 12;
@@ -12,32 +13,32 @@ const STEPS = [
   {
     view: "lines",
     target: "lines-view",
-    title: "Write your lines",
-    text: "Press Enter in a line to change its words, and its name to change who speaks. The same text is under Script, to be edited as a whole.",
+    title: t`Write your lines`,
+    text: t`Press Enter in a line to change its words, and its name to change who speaks. The same text is under Script, to be edited as a whole.`,
   },
   {
     view: "cast",
     target: "cast-view",
-    title: "Choose the voices",
-    text: "Each name has a voice already. Give it another one, or record your own; the same voice is there in every project.",
+    title: t`Choose the voices`,
+    text: t`Each name has a voice already. Give it another one, or record your own; the same voice is there in every project.`,
   },
   {
     view: "lines",
     target: "read",
-    title: "Hear the scene",
-    text: "This plays from the beginning and makes what is missing on the way. Change a line, and only that line is made again.",
+    title: t`Hear the scene`,
+    text: t`This plays from the beginning and makes what is missing on the way. Change a line, and only that line is made again.`,
   },
   {
     view: "line",
     target: "line-panel",
-    title: "Direct a line",
-    text: "Select a line to set its mood, pace and language. Ask for another take as often as you like, compare, and keep the best.",
+    title: t`Direct a line`,
+    text: t`Select a line to set its mood, pace and language. Ask for another take as often as you like, compare, and keep the best.`,
   },
   {
     view: "lines",
     target: "download",
-    title: "Export",
-    text: "Save the scene as audio, at the loudness of a podcast or an audiobook, with captions, or as tracks for your editor.",
+    title: t`Export`,
+    text: t`Save the scene as audio, at the loudness of a podcast or an audiobook, with captions, or as tracks for your editor.`,
   },
 ];
 
@@ -90,11 +91,11 @@ export class Tour {
     const { view, target, title, text } = STEPS[at];
     this.#show(view);
     this.#point(byId(target));
-    setText(byId("tour-step"), `Step ${at + 1} of ${STEPS.length}`);
+    setText(byId("tour-step"), t`Step ${at + 1} of ${STEPS.length}`);
     setText(byId("tour-title"), title);
     setText(byId("tour-text"), text);
     byId("tour-back").disabled = at === 0;
-    setText(byId("tour-next"), at < STEPS.length - 1 ? "Next" : "Done");
+    setText(byId("tour-next"), at < STEPS.length - 1 ? t`Next` : t`Done`);
     this.#place();
     byId("tour-title").focus({ preventScroll: true });
   }
