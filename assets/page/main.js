@@ -37,9 +37,12 @@ import { FileDrop } from "./panels/file_drop.js";
 import { JudgePanel } from "./panels/judge_panel.js";
 import { LastPosition } from "./panels/last_position.js";
 import { findOpeningProject, ProjectMenu } from "./panels/project_menu.js";
+import { Proposals } from "./panels/proposals.js";
 import { ReviewLinks } from "./panels/review_links.js";
 import { showSaveStatus } from "./panels/save_status.js";
+import { StartScreen } from "./panels/start_screen.js";
 import { TableRead } from "./panels/table_read.js";
+import { Tour } from "./panels/tour.js";
 import { keepLanguage, keepTheme, keepView } from "./panels/views.js";
 import { PeakCache } from "./playback/peak_cache.js";
 import { PlaybackController } from "./playback/playback_controller.js";
@@ -55,13 +58,6 @@ import { VoicePicker } from "./voices/voice_picker.js";
 const PARTS = [
   "header", "views", "script", "lines", "line-panel", "cast", "library", "player", "voice-panel",
 ];
-
-async function openingScript() {
-  const part = byId("part-script");
-  const holder = () => part.querySelector("[data-opening-script]") ?? part.closest("[data-opening-script]");
-  while (!holder()) await new Promise(requestAnimationFrame);
-  return holder().dataset.openingScript;
-}
 
 /** The dialog itself: its rows, and what hand and keyboard do to them. */
 function buildEditor({ project, player, show }) {
@@ -136,8 +132,11 @@ async function open() {
   const exports = new Exports(project);
   new FileDrop({ projects, project, ...editor, speakers, show });
   new LastPosition({ project, ...editor });
+  new StartScreen({ project, ...editor });
+  new Tour(show);
+  new Proposals(project);
   Object.assign(window, { tableread: { bus, project, projects, ...editor } });
-  await Promise.all([projects.start(opening, openingScript), engine.start(state)]);
+  await Promise.all([projects.start(opening), engine.start(state)]);
   document.body.dataset.tableread = "ready";
   performance.mark("tableread-ready");
 }

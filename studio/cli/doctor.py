@@ -26,6 +26,7 @@ _NVIDIA_SMI_S = 20.0
 
 _PACKAGES = (
     "gradio",
+    "mcp",
     "numpy",
     "av",
     "soundfile",
@@ -38,6 +39,9 @@ _PACKAGES = (
     "faster-qwen3-tts",
     "qwen-tts-hf",
 )
+
+
+_MISSING = {"mcp": "not installed; MCP clients need it: run `python launch.py`, or pip install mcp"}
 
 
 def run_doctor(workspace: Path, setup: SetupReport, options: BackendOptions) -> int:
@@ -112,7 +116,7 @@ def _installed(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "not installed"
+        return _MISSING.get(name, "not installed")
 
 
 def _capacities(options: BackendOptions) -> list[tuple[str, str]]:

@@ -27,6 +27,7 @@ _MOST_MARKED_CHARS = 20_000
 _BLOCKS = regex.compile(
     r"""
       \#{1,6}\s+[^\#]*\#*$ | [-*_]{3,}$ | >\s | ```
+    | (?:[-*+•]|\d{1,3}[.)])\s+\*\*[^*]+\*\*
     | \*\*[^*]+\*\* | \*[^*\s][^*]*\*$ | _[^_\s][^_]*_$ | \*\([^*]*\)\*
     """,
     regex.VERBOSE,
@@ -101,7 +102,21 @@ def _prefix(tokens: list[Token], idx: int) -> str:
         return f"{number}. " if number else ""
     # `- **A point:** …` in a list is no speaker, unless he says more than that.
     is_point = sum(one.content.startswith(named["name"]) for one in tokens) == 1
+    is_point = is_point and not _is_list_of_speakers(tokens)
     return "\\" if is_point and named["name"].startswith("**") else ""
+
+
+def _is_list_of_speakers(tokens: list[Token]) -> bool:
+    """Whether nobody speaks outside of the lists, or somebody twice inside."""
+    depth = 0
+    inside: list[str] = []
+    outside = 0
+    for token in tokens:
+        depth += token.nesting if token.type.startswith("list_item") else 0
+        if token.type == "inline" and (named := _NAMED.match(token.content)):
+            outside += depth == 0
+            inside += [named["name"]] if depth else []
+    return outside == 0 or len(set(inside)) < len(inside)
 
 
 def _inline_rows(token: Token, number: int) -> Iterator[Row]:

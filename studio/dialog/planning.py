@@ -460,8 +460,7 @@ def _why_silent(text: str, said: str, speaker: str) -> str:
     if not normalize_spoken_text(text):
         return f"This line is empty. Write what {speaker} says, or delete the line."
     return (
-        f"Nothing to say here: “{_shown(text)}” has no letter or digit outside of "
-        "tags. Add a word."
+        f"Nothing to say here: “{_shown(text)}” has no letter or digit outside of tags. Add a word."
     )
 
 

@@ -50,8 +50,8 @@ _COLON_ENDS_NAME = regex.compile(r"：|:(?=[\s\p{Cf}]|$)")
 _NAME_BEGINS = regex.compile(r"[\p{L}\p{N}\p{So}]")
 _SENTENCE_MARKS = regex.compile(r"[.?!,;…。？！、，；؟،؛।\"“”„«»\[\]|]")
 _ABBREVIATED = regex.compile(
-    r"(?:Dr|Mr|Mrs|Ms|Mx|Prof|St|Sr|Sra|Jr|Fr|Hr|Lt|Col|Gen|Capt|Cpt|Sgt|Maj|Rev|Hon|Insp|Mme|Mlle"
-    r"|No|Nr|(?:\p{L}\.)*\p{L})\."
+    r"(?:(?i:Dr|Mr|Mrs|Ms|Mx|Prof|St|Sr|Sra|Jr|Fr|Hr|Lt|Col|Gen|Capt|Cpt|Sgt|Maj|Rev|Hon|Insp|Mme"
+    r"|Mlle)|No|Nr|NO|NR|(?:\p{L}\.)*\p{L})\."
 )
 
 
@@ -177,7 +177,7 @@ def _plain_name(written: str) -> str | None:
     if _NOBODY.fullmatch(name):
         return None
     words = name.split()
-    unabbreviated = " ".join(word for word in words if not _ABBREVIATED.fullmatch(word))
+    unabbreviated = " ".join(word for word in words if not _ABBREVIATED.fullmatch(word.lstrip("(")))
     looks_like_prose = (
         len(words) > MAX_COLON_NAME_WORDS
         or not _NAME_BEGINS.match(name)

@@ -155,3 +155,6 @@ class StateChange(Enum):
 
     EXPORTS = auto()
     """The exports of scenes: their progress and their ends."""
+
+    PROPOSALS = auto()
+    """Edits that programs propose."""

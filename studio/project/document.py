@@ -35,8 +35,8 @@ from studio.dialog.model import Line as DialogLine
 from studio.dialog.pronunciation import Pronunciation
 from studio.engine.job import MAX_TRIES
 from studio.errors import BadInput
-from studio.project.comments import COMMENTS_ADAPTER, Comment
 from studio.project.characters import PLAIN, Character, encode_character
+from studio.project.comments import COMMENTS_ADAPTER, Comment
 
 
 class LineKind(StrEnum):

@@ -11,8 +11,8 @@ from typing import Any
 from studio.dialog.model import MAX_LINES, MAX_SCRIPT_BYTES, name_key, same_name
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
 from studio.errors import BadInput, NotFound
-from studio.project.comments import check_comments
 from studio.project.characters import PLAIN, change_character
+from studio.project.comments import check_comments
 from studio.project.document import Document, ProjectLine, ProjectSettings
 
 _MAX_WORK_CHARS = 50_000_000

@@ -30,6 +30,7 @@ _STYLES = (
     "engine_cards",
     "project_menu",
     "editor",
+    "start",
     "line_rows",
     "row_marks",
     "pauses",

@@ -9,7 +9,7 @@ import hmac
 import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from typing import Annotated, Any, Generic, TypeVar
@@ -26,6 +26,7 @@ from studio.services.studio import Studio
 _MB = 1_000_000
 LOGIN_BYTES = 10_000
 GRADIO_BYTES = 200_000
+MCP_BYTES = 2 * _MB
 JSON_BYTES = 12 * _MB
 SPEECH_BYTES = 17 * _MB  # a text and a reference recording
 UPLOAD_BYTES = 200 * _MB
@@ -150,6 +151,15 @@ _GUEST = RoutePolicy(Access.GUEST)
 _GRADIO = RoutePolicy(Access.GUEST, GRADIO_BYTES)
 _GRADIO_STREAM = RoutePolicy(Access.GUEST, GRADIO_BYTES, RequestClass.UNCOUNTED)
 
+_GRADIO_FILE = RoutePolicy(Access.GUEST, GRADIO_BYTES, RequestClass.LONG, opens_workspace=True)
+_GRADIO_UPLOAD = replace(
+    _GRADIO_FILE, max_body_bytes=UPLOAD_BYTES, disk=DiskUse.FILL, is_upload=True
+)
+
+_MCP = RoutePolicy(
+    Access.GUEST, MCP_BYTES, RequestClass.UNCOUNTED, DiskUse.EDIT, opens_workspace=True
+)
+
 _FOREIGN_ROUTES: tuple[tuple[frozenset[str], str, RoutePolicy], ...] = (
     (_READ, r"/", RoutePolicy(Access.GUEST, is_page=True, starts_session=True)),
     (_READ, ENTER, RoutePolicy(Access.ANYBODY, is_page=True)),
@@ -158,12 +168,16 @@ _FOREIGN_ROUTES: tuple[tuple[frozenset[str], str, RoutePolicy], ...] = (
     (_READ, r"/gradio_api/(startup-events|(info|user|login_check|app_id)/?|theme\.css)", _GRADIO),
     (_READ, r"/gradio_api/(heartbeat/[^/]+|queue/data)", _GRADIO_STREAM),
     (_WRITE, r"/gradio_api/(queue/join|reset/?)", _GRADIO),
+    (_WRITE, r"/gradio_api/upload", _GRADIO_UPLOAD),
+    (_READ, r"/gradio_api/mcp/schema", _GRADIO),
+    (_READ | {"POST", "DELETE"}, r"/gradio_api/mcp/?", _MCP),
+    (_READ, r"/gradio_api/file=spoken/[\w-]+/[\w-]+\.\w+", _GRADIO_FILE),
     (_WRITE, r"/login/?", RoutePolicy(Access.GUEST, LOGIN_BYTES)),
 )
 """The allow-list of routes that aren't the studio's: Gradio's, and the owner's sign-in.
 
-Gradio has more: `run`, `call`, `proxy`, `upload`, `file`, `process_recording`, deep links,
-monitoring, documents. They stay closed.
+Gradio has more: `run`, `call`, `proxy`, `process_recording`, deep links, monitoring, documents.
+They stay closed. Its `upload`, `file` and `mcp` are the studio's own here.
 """
 
 _MAX_SEGMENT_BYTES = 255

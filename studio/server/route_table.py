@@ -9,9 +9,11 @@ from typing import Any
 from fastapi import APIRouter, Depends
 from starlette.routing import BaseRoute, Mount
 
+from studio.server.mcp_endpoint import mcp_routes
 from studio.server.page_assets import AssetFiles, PageAssets
 from studio.server.policies import Access, RoutePolicy, StudioOf, current_studio
 from studio.server.routes.engine_routes import model_routes, page_routes
+from studio.server.routes.gradio_files import gradio_file_routes
 from studio.server.routes.judge_routes import judge_routes
 from studio.server.routes.monitoring import Metrics, health_routes, metrics_routes
 from studio.server.routes.project_files import (
@@ -28,6 +30,7 @@ from studio.server.routes.project_routes import (
     space_routes,
 )
 from studio.server.routes.pronunciation_routes import line_check_routes, pronunciation_routes
+from studio.server.routes.proposal_routes import proposal_routes
 from studio.server.routes.reading_routes import reading_routes, table_read_page
 from studio.server.routes.review_routes import (
     find_review,
@@ -63,6 +66,7 @@ def page_parts(setup: SetupReport, reviews: ReviewLinks | None = None) -> tuple[
         reading_routes,
         review_link_routes(reviews),
         judge_routes(),
+        proposal_routes,
         project_audio_routes,
         space_routes,
         model_routes,
@@ -104,6 +108,22 @@ def studio_routes(
     unguarded.include_router(reviewer_routes, dependencies=[Depends(find_review(reviews))])
     files = RoutePolicy(Access.ANYBODY)(AssetFiles(PageAssets(assets)))
     return [*unguarded.routes, *router.routes, Mount("/studio/assets", files)]
+
+
+def gradio_routes(
+    studio_of: StudioOf, *, guard: Callable[..., Any], key_or_sign_in: Callable[..., Any]
+) -> list[BaseRoute]:
+    """The studio's own routes at Gradio's addresses.
+
+    Args:
+        studio_of: Finds the studio that a request works with.
+        guard: Dependency that refuses an MCP client without the key or the sign-in.
+        key_or_sign_in: Dependency that takes either, for files.
+    """
+    router = APIRouter(dependencies=[Depends(current_studio(studio_of))])
+    router.include_router(gradio_file_routes, dependencies=[Depends(key_or_sign_in)])
+    router.include_router(mcp_routes(studio_of), dependencies=[Depends(guard)])
+    return list(router.routes)
 
 
 def service_routes(

@@ -27,6 +27,7 @@ from studio.server.announcement import announced
 from studio.server.connections import BoundedServer, SpaceServer, most_connections
 from studio.server.error_responses import HANDLERS, error_response
 from studio.server.interrupt import wait_for_interrupt
+from studio.server.mcp_endpoint import is_installed as has_mcp
 from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
 from studio.server.middleware.gradio_calls import QUEUE_JOIN, GradioCallMiddleware
 from studio.server.middleware.origin_guard import OriginGuard
@@ -35,7 +36,8 @@ from studio.server.middleware.security import SecurityMiddleware
 from studio.server.middleware.visitors import VisitorMiddleware, studio_of_visitor, token_of
 from studio.server.page_assets import PageAssets, link_page
 from studio.server.policies import RoutePolicies, StudioOf, holds_key, key_guard
-from studio.server.route_table import service_routes, studio_routes
+from studio.server.program_calls import ProgramCalls
+from studio.server.route_table import gradio_routes, service_routes, studio_routes
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
 from studio.sharing.quota import VisitLimits
@@ -43,7 +45,7 @@ from studio.sharing.reviews import ReviewLinks
 from studio.sharing.sessions import VisitorSessions
 from studio.storage.workspace import ASSETS, remove_temp_files
 from studio.ui.blocks import create_ui, launch_look
-from studio.ui.speak import offer_speak
+from studio.ui.gradio_functions import offer_functions
 
 if sys.platform != "win32":
     import resource
@@ -94,6 +96,11 @@ class ServerEntry:
         """Refuse a request that isn't signed in, if there is a login form."""
         if not self.form.is_signed_in(_server_of(request), request):
             raise HTTPException(401, "Sign in first.")
+
+    async def require_key_or_login(self, request: Request) -> None:
+        """Refuse a request that has neither the key nor a sign-in that is needed."""
+        if not self._has_key(request):
+            await self.require_login(request)
 
     def build_middleware(self, routes: ASGIApp, server: FastAPI) -> ASGIApp:
         """Wrap the routes in the studio's middleware; the outermost is added last."""
@@ -194,10 +201,7 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
         entry = _build_entry(arguments, studio, opening_script)
         if entry.sessions is not None:
             entry.sessions.start()
-        page = create_ui(
-            opening_script=opening_script,
-            functions=lambda: offer_speak(lambda: _studio_of_event(entry)),
-        )
+        page = create_ui(lambda: offer_functions(lambda: ProgramCalls(_studio_of_event(entry))))
         _launch(page, arguments, StudioServer(entry, setup))
         if page.share_url:
             entry.hosts.add(page.share_url)
@@ -237,6 +241,9 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
                     reviews=entry.reviews,
                 ),
                 *service_routes(entry.studio, entry.studio_of, guard=guard),
+                *gradio_routes(
+                    entry.studio_of, guard=guard, key_or_sign_in=entry.require_key_or_login
+                ),
             ],
             exception_handlers={**HANDLERS, KeyError: _answer_unknown},
             default_response_class=ORJSONResponse,
@@ -359,6 +366,8 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
         _app=server,
         **launch_look(server.page_assets.head),
     )
+    # For Gradio's page *Use via API*; not earlier, as Gradio would print that it has a server.
+    page.config["mcp_server"] = has_mcp()
 
 
 def _studio_of_event(entry: ServerEntry) -> Studio:

@@ -25,9 +25,11 @@ from studio.services.auditions import Auditions
 from studio.services.line_patches import LinePatches
 from studio.services.line_recordings import LineRecordings
 from studio.services.previews import VoicePreviews
+from studio.services.proposals import Proposals
 from studio.services.render_jobs import RenderJobs, RenderOptions
 from studio.services.sample_listening import SampleListener
 from studio.services.speed_probe import SpeedProbe
+from studio.services.spoken_files import SpokenFiles
 from studio.services.voice_library import VoiceLibrary
 from studio.storage.workspace import DiskQuota, ensure_writable
 from studio.voices.library import SpeakerLibrary
@@ -66,6 +68,8 @@ class Studio:
         backend_name: The backend of a render that doesn't name one.
         backend_reason: Why `auto` chose it, and how to get a better one; None if a person chose it.
         aligner: Times the words of takes and renders.
+        spoken_files: What was spoken for other programs, to be fetched.
+        proposals: Edits that programs propose.
     """
 
     def __init__(
@@ -121,6 +125,8 @@ class Studio:
         )
         uploads = SampleUploads(options.workspace / "uploads")
         self.listener = SampleListener(recognisers)
+        self.spoken_files = SpokenFiles(options.workspace, self.disk_quota)
+        self.proposals = Proposals(lambda: engine.changes.append(StateChange.PROPOSALS))
         self.voices = VoiceLibrary(
             self.speakers,
             uploads,

@@ -119,15 +119,10 @@ def _icon_names() -> frozenset[str]:
     return frozenset(re.findall(r'<symbol id="icon-(\w+)"', sprite))
 
 
-# The opening script is passed as a prop, not in the template, which Gradio would execute.
-_HAND_OVER = "element.dataset.openingScript = props.opening_script;"
-
-
-def create_ui(*, opening_script: str, functions: Callable[[], None] | None = None) -> gr.Blocks:
+def create_ui(functions: Callable[[], None] | None = None) -> gr.Blocks:
     """Build the page's parts, which the modules of `assets/page/` fill.
 
     Args:
-        opening_script: The first project of a workspace that has none.
         functions: Registers functions for Gradio's client; here, as Gradio makes a whole server
             each time that its Blocks are left.
     """
@@ -136,13 +131,7 @@ def create_ui(*, opening_script: str, functions: Callable[[], None] | None = Non
         with gr.Row(elem_id="workbench"):
             _part("views.html", "part-views")
             _part("lines.html", "part-lines")
-            gr.HTML(
-                html_template=render_template("script.html"),
-                js_on_load=_HAND_OVER,
-                apply_default_css=False,
-                elem_id="part-script",
-                opening_script=opening_script,
-            )
+            _part("script.html", "part-script")
             _part("line_panel.html", "part-line")
             with gr.Column(elem_id="cast-column"):
                 _part("cast_panel.html", "part-cast")
@@ -162,7 +151,7 @@ def launch_look(head: str) -> dict[str, Any]:
     return {
         "theme": theme(),
         "head": head,
-        "footer_links": [],
+        "footer_links": ["api"],
         "run_history": False,
         "ssr_mode": False,
         "enable_monitoring": False,

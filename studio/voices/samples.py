@@ -362,6 +362,14 @@ class SampleUploads:
             raise NotFound("This recording isn't here any more. Choose it again.")
         return upload
 
+    def find_path(self, upload_id: str) -> Path:
+        """The file of a kept recording: a WAV as `write_wav` makes it.
+
+        Raises:
+            NotFound: As for `get`.
+        """
+        return self._path(self.get(upload_id).upload_id)
+
     def read_part(self, upload_id: str, start_s: float = 0.0, end_s: float | None = None) -> Clip:
         """A recording from `start_s` to `end_s`; None is its end.
 

@@ -48,9 +48,7 @@ def test_a_line_inherits_what_it_doesnt_say_itself(bench: Bench) -> None:
     assert session.document.characters == {}
     assert [session.render_context.compute_key(line) for line in session.document] == before
     session.redo(IDA)
-    assert session.document.characters == {
-        "ida": Character(params={"speed": 1.5, "mood": "calm"})
-    }
+    assert session.document.characters == {"ida": Character(params={"speed": 1.5, "mood": "calm"})}
     bench.kill(session)
     again = bench.open(session.project_id)
     assert list(again.document.characters) == ["ida"]
@@ -79,7 +77,9 @@ def test_a_renamed_character_keeps_its_settings(bench: Bench) -> None:
 
 def test_an_engines_voice_is_one_voice_whoever_has_it(bench: Bench) -> None:
     session = scene(bench)
-    edit(session, character("Ida", voices={"draft": "f1"}), character("Tom", voices={"draft": "f1"}))
+    edit(
+        session, character("Ida", voices={"draft": "f1"}), character("Tom", voices={"draft": "f1"})
+    )
     voices = [session.cast.load_voice(name) for name in ("ida", "Tom")]
     assert [(one.preset, one.builtin_name) for one in voices] == [("f1", "f1")] * 2
     context = session.render_context

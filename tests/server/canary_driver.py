@@ -21,7 +21,15 @@ ASKED: list[str] = []
 GRADIO_ADDRESSES = [
     *(
         ("POST", f"/gradio_api/{name}")
-        for name in ("queue/join", "run/speak", "call/speak", "api/speak", "upload", "reset")
+        for name in (
+            "queue/join",
+            "mcp/",
+            "run/speak",
+            "call/speak",
+            "api/speak",
+            "upload",
+            "reset",
+        )
     ),
     ("GET", "/gradio_api/queue/data"),
     ("GET", "/config"),
@@ -56,6 +64,44 @@ def speak_bodies(url: str) -> list[dict]:
         call | {"data": [[named], ["Ida"], [1]], "batched": True},
         call | {"data": ["Hello.", "Ida", 1, named]},
         call | {"data": named},
+        call | {"data": [f"recording:{url}", named]},
+        call | {"data": ["Hello.", named | {"path": "recording:0123456789abcde"}]},
+    ]
+
+
+def passed_bodies(url: str) -> list[dict]:
+    """Calls that are passed on, with the address where it is a text or isn't read."""
+    stored = {"path": "recording:0123456789abcdef", "url": url, "orig_name": url}
+    stored["meta"] = {"_type": "gradio.FileData"}
+    call = {"session_hash": "canary"}
+    return [
+        call | {"fn_index": fn_index, "data": data}
+        for fn_index, data in (
+            (0, [url, url, 1]),
+            (1, [f"[audio: {url}]\nIda: {url}", f"Ida = {url}", 1, "rendered", "wav"]),
+            (3, [stored, "Ida", True, ""]),
+            (3, [url, "Ida", True, ""]),
+            (4, [stored, url, "wav"]),
+        )
+    ]
+
+
+def tool_bodies(url: str) -> list[dict]:
+    """Calls of the MCP server's tools with an address in each argument."""
+    tools: dict[str, dict] = {
+        "render_scene": {"script": f"[audio: {url}]\nIda: {url}", "voices": {"Ida": url}},
+        "try_voice": {"voice": url, "text": url},
+        "read_project": {"project_id": url},
+        "propose_edits": {"project_id": url, "changes": [{"kind": "insert", "text": url}]},
+    }
+    return [
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": name, "arguments": given},
+        }
+        for name, given in tools.items()
     ]
 
 
@@ -94,6 +140,14 @@ def main() -> None:
             with contextlib.suppress(httpx.TransportError):  # Gradio breaks off an unknown one
                 client.get("/gradio_api/queue/data", params={"session_hash": "canary"})
             sent += 2
+        passed = [client.post("/gradio_api/queue/join", json=one) for one in passed_bodies(url)]
+        assert all(one.is_success for one in passed), [one.text for one in passed]
+        with contextlib.suppress(httpx.TransportError):
+            client.get("/gradio_api/queue/data", params={"session_hash": "canary"})
+        accept = {"Accept": "application/json, text/event-stream"}
+        for body in tool_bodies(url):
+            client.post("/gradio_api/mcp/", json=body, headers=accept)
+        sent += len(passed) + len(tool_bodies(url))
         routes = [*GRADIO_ADDRESSES, *SPEECH_ADDRESSES, *PAGE_ADDRESSES]
         for method, path in routes:
             if path.endswith("/events"):

@@ -143,13 +143,12 @@ def _served_addresses(studio: Studio) -> frozenset[str]:
     """
     server = StudioServer(front_of(studio, apart=False), NothingToSetUp())
     own = RoutePolicies(server.routes).routes
-    n_own = len(server.routes)
-    gradio.routes.App.create_app(create_ui(opening_script="Ida: Hi.", functions=dict), app=server)
+    gradio.routes.App.create_app(create_ui(dict), app=server)
     policies = RoutePolicies(server.routes)
     found = {(method, one.path) for one in own for method in one.methods or {"GET"}}
     found |= {
         (method, path.rstrip("/") or "/")
-        for path, methods in _gradio_paths(server.routes[n_own:])
+        for path, methods in _gradio_paths(server.routes)
         for method in methods
         if policies.find(method, filled(path, {}))
     }
@@ -159,7 +158,8 @@ def _served_addresses(studio: Studio) -> frozenset[str]:
 def _gradio_paths(routes: list[Any]) -> Iterator[tuple[str, set[str]]]:
     for route in routes:
         if hasattr(route, "path"):
-            yield route.path, route.methods or {"GET"}
+            if hasattr(route, "methods"):  # no mount
+                yield route.path, route.methods or {"GET"}
             continue
         for one in route.original_router.routes:
             yield f"/gradio_api{one.path.removeprefix('/gradio_api')}", one.methods or {"GET"}

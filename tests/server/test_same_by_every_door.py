@@ -200,7 +200,9 @@ def test_a_characters_settings_are_the_same_by_every_door(
     assert params == [{"speed": 1.3, "pitch": 2}, {}, {"speed": 2, "pitch": 2}]
 
 
-@pytest.mark.parametrize("given", ["Ida", "Ida | speed", "| speed:1", "Ida | lang:de", "Ida | level:99"])
+@pytest.mark.parametrize(
+    "given", ["Ida", "Ida | speed", "| speed:1", "Ida | lang:de", "Ida | level:99"]
+)
 def test_a_character_that_cant_be_read_is_refused(given: str, tmp_path: Path) -> None:
     (tmp_path / "scene.txt").write_text("Ida: One.")
     order = ["render", str(tmp_path / "scene.txt"), "-o", str(tmp_path / "out.wav")]

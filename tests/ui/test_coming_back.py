@@ -29,9 +29,12 @@ def own_page(own_server, browser):
     context.close()
 
 
-def test_a_new_workspace_opens_with_a_scene_that_can_be_read(own_page):
+def test_a_new_workspace_offers_a_scene_that_can_be_read(own_page):
     page = own_page
-    assert page.locator("#lines .line").count() >= 3
+    page.click("#start-example")
+    page.click("[data-example=the-lift]")
+    page.locator("#lines .line").nth(2).wait_for()
+    page.keyboard.press("Escape")  # the tour
     assert page.locator("#cast .voice").count() >= 2
     assert page.locator("#library .voice").count() >= 2
     page.click("#play")

@@ -4,7 +4,7 @@ The tests build on one another: what one downloads, the next one finds.
 """
 
 import pytest
-from ui_steps import reopened, studio_url
+from ui_steps import fill, reopened, studio_url
 
 pytest.importorskip("sherpa_onnx")
 pytest.importorskip("onnx")
@@ -174,13 +174,14 @@ def test_a_connection_that_breaks_is_said_and_what_came_is_kept(card, window, hu
 def test_what_a_card_brought_is_offered_to_read_the_scene(window):
     page = window
     page.keyboard.press("Escape")
+    fill(page, "Mara: Good evening.", 1)
     notice = page.locator(".notice[data-notice=draft]")
     assert "Piper is ready and sounds natural." in notice.inner_text()
     notice.locator(".notice-act:text-is('Read with Piper')").click()
     page.wait_for_function(
         """() => {
           const lines = window.tableread.project.lines.filter(({ kind }) => kind === "speech");
-          return lines.every(({ take }) => take?.backend === "piper");
+          return lines.length > 0 && lines.every(({ take }) => take?.backend === "piper");
         }"""
     )
     page.evaluate("() => window.tableread.player.stop()")

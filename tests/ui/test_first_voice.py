@@ -86,6 +86,9 @@ def imported(server):
 def read_by_one_button(page):
     """From the page to a scene that the new voice has read; how many clicks that takes."""
     page.evaluate(COUNT_CLICKS)
+    page.click("#start-example")
+    page.click("[data-example=the-lift]")
+    page.locator("#lines .line").nth(2).wait_for()
     notice = page.locator(".notice[data-notice=draft]")
     button = notice.locator(".notice-act")
     assert button.inner_text() == "Download Kitten (60 MB)"

@@ -28,7 +28,7 @@ def test_an_icon_that_is_not_drawn_is_a_fault():
 
 
 def test_the_page_holds_every_file_and_every_id_once():
-    page = create_ui(opening_script="Mara: Hello.")
+    page = create_ui()
     html = "\n".join(getattr(block, "html_template", "") for block in page.blocks.values())
     ids = re.findall(r'\bid="([\w-]+)"', html)
     assert len(ids) == len(set(ids))

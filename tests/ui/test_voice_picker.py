@@ -156,16 +156,14 @@ def test_a_voice_of_another_name_is_heard_again_and_the_focus_comes_back(page, w
     page.keyboard.press("Home")
     page.keyboard.press("Escape")
     page.wait_for_selector("#voice-picker", state="hidden")
-    page.wait_for_function(
-        "() => document.activeElement.ariaLabel?.startsWith('Voice for Tom')"
-    )
+    page.wait_for_function("() => document.activeElement.ariaLabel?.startsWith('Voice for Tom')")
     assert page.evaluate(CHARACTERS) == {}
 
 
 def test_a_voice_is_added_from_a_recording_with_four_presses(page, write, presses, recording):
     write("Gannet: One.\nHeron: Two.", 2)
     presses.click("#cast [aria-label='Add a sample for Gannet']")
-    page.wait_for_selector("#sample-clones:has-text(\"can't clone a recording\")")
+    page.wait_for_selector('#sample-clones:has-text("can\'t clone a recording")')
     assert "at the pitch of the recording" in page.inner_text("#sample-clones")
     with page.expect_file_chooser() as chooser:
         presses.click("#sample-source .source-choose")

@@ -131,6 +131,15 @@ export function batchSender(id) {
   };
 }
 
+/** The latest edits that a program proposes for a project. @returns {Promise<import("./types").Proposal>} */
+export const readProposal = (id) => json(projectPath(id, "/proposal"));
+/** @param {object} body {base_rev, client} */
+export const acceptProposal = (id, proposalId, body) => post(projectPath(id, `/proposal/${part(proposalId)}/accept`), body);
+export const rejectProposal = (id, proposalId) =>
+  request(projectPath(id, `/proposal/${part(proposalId)}/reject`), { method: "POST" });
+/** The text of an example. @param {string} name @returns {Promise<Blob>} */
+export const readExample = async (name) => (await request(`assets/dialogs/${part(name)}.txt`)).blob();
+
 export const undo = (id, body) => post(projectPath(id, "/undo"), body);
 export const redo = (id, body) => post(projectPath(id, "/redo"), body);
 /** @param {object} body {line_ids, again, listen_from} */

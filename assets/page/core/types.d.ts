@@ -21,7 +21,7 @@ export interface PageElement extends Omit<HTMLElement, "querySelector" | "queryS
   returnValue: string;
   open: boolean;
   showModal(): void;
-  close(): void;
+  close(answer?: string): void;
   select(): void;
   add(option: HTMLOptionElement): void;
   setSelectionRange(start: number, end: number): void;
@@ -475,6 +475,22 @@ export interface StudioState {
   speakers: { speaker_id: string; name: string; moods: string[] }[];
   auto_reason: string | null;
   exports: SceneExport[];
+  /** The proposals that wait for an answer, by project. */
+  proposals: Record<string, string>;
+}
+
+/** Edits that a program proposes; `line_id` of a new line is the one before it. */
+export interface Proposal {
+  proposal_id: string;
+  state: "waiting" | "accepted" | "rejected" | "replaced" | "expired";
+  note: string;
+  changes: ProposedChange[];
+}
+
+export interface ProposedChange {
+  line_id: string | null;
+  before: { speaker: string; text: string } | null;
+  after: { speaker: string; text: string } | null;
 }
 
 /** A file of the scene's sound that the studio makes or has made. */
@@ -525,6 +541,8 @@ export interface PageEvents {
   "project.gone": void;
   /** Another one was opened while edits of this one were unsent. */
   "project.left": { id: string; name: string };
+  /** Lines came by one of the ways that an empty project offers. */
+  "start.used": void;
   "selection.changed": void;
   /** The caret goes into a line's text, at its end where `at` is left out. */
   "text.edit": { lineId: string; at?: number };

@@ -139,6 +139,9 @@ const OPS = {
       if (line.speaker === from) change(state, lineId, { speaker: to });
     }
   },
+  rename(state, { name }) {
+    state.name = name;
+  },
   accept_take(state, { take_id: takeId, accepted }) {
     const others = state.accepted_takes.filter((one) => one !== takeId);
     state.accepted_takes = accepted ? [...others, takeId] : others;

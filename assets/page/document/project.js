@@ -258,6 +258,15 @@ export class Project {
     return true;
   }
 
+  /** Make the changes that a program proposes, as a step of this user's. @param {string} proposalId */
+  async accept(proposalId) {
+    const { id } = this;
+    await this.flush();
+    if (id !== this.id) return;
+    const answer = await api.acceptProposal(id, proposalId, { base_rev: this.#base.rev, client: CLIENT });
+    if (id === this.id) this.#answered(answer);
+  }
+
   async cancel() {
     await api.cancelRender(this.id);
   }

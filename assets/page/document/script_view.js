@@ -5,6 +5,7 @@ import { byId, fromTemplate, isLaidOut, setHidden, setText } from "../core/dom.j
 import { fold, formatCount } from "../core/format.js";
 import { noticeImportedFile, noticeUnspoken, showDone, showError, showNotice } from "../core/notices.js";
 import { t } from "../core/texts.js";
+import { namingOps } from "./naming.js";
 import { offsetShift, ScriptDraft, serializeLines } from "./script_text.js";
 
 /** @import { PageElement } from "../core/types" */
@@ -13,8 +14,8 @@ const TYPED = "input, textarea, select, [contenteditable]";
 const MOST_CHARS = 1_000_000;
 const NARRATOR = "Narrator";
 
-/** @param {PageElement} area */
-export function listenForPaste(area) {
+/** @param {PageElement} area @param {(read: import("../core/types").ReadLines) => void} brought is told what was pasted */
+export function listenForPaste(area, brought) {
   document.addEventListener("paste", (event) => {
     const text = event.clipboardData?.getData("text/plain").replace(/\r\n?/g, "\n");
     if (!text || !isMeant(event, area)) return;
@@ -22,7 +23,7 @@ export function listenForPaste(area) {
     area.focus();
     const from = area.selectionStart;
     insertText(text);
-    if (text.trim().includes("\n") && text.length <= MOST_CHARS) readAsLines(area, from, text);
+    if (text.trim().includes("\n") && text.length <= MOST_CHARS) readAsLines(area, [from, text], brought);
   });
 }
 
@@ -32,10 +33,12 @@ function isMeant({ defaultPrevented, target }, area) {
 }
 
 /** What isn't a plain script is read by itself, before the script around it makes something else of it. */
-async function readAsLines(area, from, text) {
+async function readAsLines(area, [from, text], brought) {
   const pasted = area.value;
   const unread = { chat: false, plain: true, lines: [], notices: [], unspoken: 0 }; // the script view reports its own errors
-  const { chat, plain, lines, notices, unspoken } = await api.readLines(new Blob([text])).catch(() => unread);
+  const read = await api.readLines(new Blob([text])).catch(() => unread);
+  const { chat, plain, lines, notices, unspoken } = read;
+  if (lines.length) brought(read);
   if (plain || area.value !== pasted || area.readOnly) return; // or somebody is typing
   const script = replaceRange(area, [from, from + text.length], serializeLines(lines));
   offerBack(area, lines, chat ? t`a chat` : t`a script`);
@@ -107,7 +110,7 @@ export class ScriptView {
       if (event.key === "Escape") this.#area.blur();
     });
     this.#area.addEventListener("blur", () => this.put());
-    listenForPaste(this.#area);
+    listenForPaste(this.#area, (read) => this.#name(read));
     byId("draft-compare").addEventListener("click", () => this.#dispute());
     byId("draft-drop").addEventListener("click", () => this.#drop());
     bus.on("project.flushing", () => this.put());
@@ -178,6 +181,12 @@ export class ScriptView {
     this.#area.setSelectionRange(start, start + (rows[lineNumber - 1] ?? "").length);
     const share = start / Math.max(1, this.#area.value.length);
     this.#area.scrollTop = share * this.#area.scrollHeight - this.#area.clientHeight / 3;
+  }
+
+  /** What is pasted into an empty script names a project that has no name yet. */
+  #name(read) {
+    const [op] = this.#project.lines.length ? [] : namingOps(this.#project.view.name, read);
+    if (op) this.#project.edit([op], { group: "script" });
   }
 
   #typed() {

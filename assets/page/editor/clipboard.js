@@ -4,21 +4,22 @@ import { byId, isLaidOut } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce, noticeImportedFile, noticeUnspoken, showDone, showError } from "../core/notices.js";
 import { t } from "../core/texts.js";
+import { namingOps } from "../document/naming.js";
 import { serializeLines } from "../document/script_text.js";
 
 /** @import { NewLine, Parts, ReadLines } from "../core/types" */
 
 const CLIPBOARD = t`The clipboard`;
 const NARRATOR = "Narrator";
-const UNNAMED = new Set(["", "Untitled", t`Untitled`]);
 
-/** @typedef {{name: string, read: (narrator?: string) => Promise<ReadLines>}} Source text or a file, read by the studio */
+/** @typedef {{name: string, file?: string, read: (narrator?: string) => Promise<ReadLines>}} Source text or a file, read by the studio */
 
 /** Lines from a file or the clipboard: parsed by the studio, inserted as one step. */
 export class LineImport {
   #project;
   #selection;
   #commands;
+  /** @type {Promise<unknown>} */
   #last = Promise.resolve();
 
   /** @param {Pick<Parts, "project" | "selection" | "commands">} parts */
@@ -34,22 +35,28 @@ export class LineImport {
     return ids.at(-1) ?? current ?? this.#project.view.order.at(-1) ?? null;
   }
 
-  /** Insert pasted text; what is pasted twice is inserted twice, in order. @param {string} text @param {string | null} [after] */
+  /**
+   * Insert pasted text; what is pasted twice is inserted twice, in order. @param {string} text @param {string | null} [after]
+   * @returns {Promise<number>} how many lines came
+   */
   text(text, after) {
     const source = { name: CLIPBOARD, read: (narrator) => api.readLines(new Blob([text]), "", narrator) };
     const bring = async () => {
       const lines = await this.#lines([source], after);
       if (lines) announce(t`${formatCount(lines, "line")} pasted.`);
+      return lines;
     };
-    this.#last = this.#last.then(bring);
-    return this.#last;
+    const brought = this.#last.then(bring);
+    this.#last = brought;
+    return brought;
   }
 
-  /** Insert the lines of files. @param {File[]} files */
+  /** Insert the lines of files. @param {File[]} files @returns {Promise<number>} how many came */
   async files(files) {
     const lines = await this.#lines(files.map(sourceOf));
     const undo = { label: t`Undo`, press: () => this.#commands.travel("undo") };
     if (lines) showDone(t`${formatCount(lines, "line")} inserted.`, undo);
+    return lines;
   }
 
   /** The open project was made of a file: offer a narrator for what is left out of it. @param {File} file @param {number} unspoken */
@@ -64,7 +71,7 @@ export class LineImport {
    */
   async #lines(sources, after = this.place) {
     const { id, rev, view } = this.#project;
-    const isNew = !view.order.length && UNNAMED.has(view.name);
+    const isNew = !view.order.length;
     const lines = [];
     let [unspoken, title] = [0, null];
     for (const { name, read } of sources) {
@@ -78,9 +85,10 @@ export class LineImport {
         showError(t`Couldn’t import ${name}`, error);
       }
     }
-    if (!lines.length || !(await this.#put(lines, { id, rev, after }))) return 0;
+    if (!lines.length) return 0;
+    const naming = isNew ? namingOps(view.name, { title, lines, file: sources[0].file }) : [];
+    if (!(await this.#put(lines, { id, rev, after, naming }))) return 0;
     this.#offer(sources, unspoken, { id, rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
-    if (isNew && title) api.renameProject(id, title).catch((error) => showError(t`This name can’t be used`, error));
     return lines.length;
   }
 
@@ -104,7 +112,7 @@ export class LineImport {
   }
 
   /** Another project may be open by now, and the line before may be deleted. @returns {Promise<boolean>} */
-  async #put(lines, { id, rev, after, gone = [] }) {
+  async #put(lines, { id, rev, after, gone = [], naming = [] }) {
     const { view } = this.#project;
     const isOpen = id === this.#project.id;
     const isThere = !isOpen || after === null || view.lines.has(after);
@@ -113,7 +121,7 @@ export class LineImport {
     const empty = isOpen && after !== null && isThere && !gone.length && view.lines.get(after).text === "";
     const room = empty ? [{ op: "delete", line_ids: [after] }] : gone;
     try {
-      await this.#project.editIn(id, [op, ...room], rev);
+      await this.#project.editIn(id, [op, ...room, ...naming], rev);
     } catch (error) {
       showError(t`Couldn’t insert the lines`, error);
       return false;
@@ -136,7 +144,7 @@ export class LineImport {
 
 /** @param {File} file @returns {Source} */
 function sourceOf(file) {
-  return { name: file.name, read: (narrator) => api.readLines(file, file.name, narrator) };
+  return { name: file.name, file: file.name, read: (narrator) => api.readLines(file, file.name, narrator) };
 }
 
 /** Whether the browser's own clipboard is meant; on a focused button it has no use. */

@@ -27,7 +27,7 @@ export class FileDrop {
     this.#parts = parts;
     const { project } = parts;
     disclose(byId("export"), byId("export-menu"));
-    byId("import").addEventListener("click", () => this.#choose({ asks: true }));
+    for (const id of ["import", "start-open"]) byId(id).addEventListener("click", () => this.#choose({ asks: true }));
     byId("project-import").addEventListener("click", () => this.#choose({ asks: false }));
     this.#field.addEventListener("change", () => this.#chosen());
     this.#listenForDrops();
@@ -95,9 +95,15 @@ export class FileDrop {
     const scripts = files.filter(({ name }) => !/\.zip$/i.test(name));
     await this.#bring(files.filter((file) => !scripts.includes(file)));
     if (!scripts.length) return;
+    if (!this.#parts.project.view.order.length) return void (await this.#begin(scripts));
     const choice = await asked(scripts, this.#words());
     if (choice === "here") await this.#parts.lineImport.files(scripts);
     if (choice === "project") await this.#bring(scripts);
+  }
+
+  /** The first lines of a project need no question. */
+  async #begin(scripts) {
+    if (await this.#parts.lineImport.files(scripts)) bus.emit("start.used");
   }
 
   /** The place where lines would be inserted. @returns {string} */

@@ -75,15 +75,15 @@ export class ProjectMenu {
 
   /**
    * Open the project that was found, else create the first one.
-   * @param {ReturnType<typeof findOpeningProject>} finding @param {() => Promise<string>} openingScript of a new workspace
+   * @param {ReturnType<typeof findOpeningProject>} finding
    */
-  async start(finding, openingScript) {
+  async start(finding) {
     const over = showProgressNotice(t`Opening the project…`);
     const { body, refusal } = await finding.finally(over);
     if (refusal) showError(t`Couldn’t open this project`, refusal);
     if (body) return void (await this.adopt(body));
     const legacy = localStore.get(LEGACY_TEXT_KEY);
-    const first = legacy ? { name: "My script", text: legacy } : { name: "The lighthouse", text: await openingScript() };
+    const first = legacy ? { name: "My script", text: legacy } : { name: t`Untitled`, text: "" };
     await this.adopt(api.createProject(first));
     return localStore.remove(LEGACY_TEXT_KEY);
   }

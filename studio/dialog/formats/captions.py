@@ -164,7 +164,7 @@ _VOICE = regex.compile(r"v(?:\.[^\s]*)?[ \t]+(?P<name>.*)")
 _LANGUAGE = regex.compile(r"lang(?:\.[^\s]*)?[ \t]+(?P<code>[^\s]+)")
 _OVERRIDE = regex.compile(r"\{\\[^{}]{0,100}\}")
 _TURN = regex.compile(r"(?:[-‐–](?:\s+|(?=[\p{Lu}\p{Lo}\"“¿¡]))|>{2,3}\s*)(?=\S)")
-_SOUND_TAG = regex.compile(r"[\[(](?P<inside>[^\[\]()|]{1,100})[\])]|[♪♫\s]+")
+_SOUND_TAG = regex.compile(r"[\[(](?P<inside>[^\[\]()|]{1,100})[\])]|[♪♫\s]+|[♪♫][^♪♫]{0,200}[♪♫]?")
 
 
 @dataclass(slots=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import regex
 
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
-from studio.dialog.model import ParsedScript, name_key
+from studio.dialog.formats.row_kinds import CUE_NOTICE, is_cue
+from studio.dialog.model import ParsedScript, UnspokenKind, name_key
 
 _DATE = r"\d{1,4}[./年-]\s?\d{1,2}[./月-]\s?\d{1,4}[.日]?"
 _HALF = r"(?:上午|下午|午前|午後|오전|오후)"
@@ -56,6 +57,20 @@ _FEW_ROWS = 3
 
 _BLANK = regex.compile(r"^[\s\p{Cf}]+")
 _BEFORE_NAME = regex.compile(r"^[~@]\s*")
+_CHATS_OWN = regex.compile(
+    r"""
+      \N{LEFT-TO-RIGHT MARK}.* | <[^<>]{3,60}> | null
+    | (?:this\smessage\swas|you)\sdeleted(?:\sthis\smessage)?\.?
+    | .{0,100}\b(?:end-to-end\sencrypted|\(file\sattached\))\b?.*
+    | (?:image|video|audio|sticker|gif|document|contact\scard)\somitted
+    """,
+    regex.VERBOSE | regex.IGNORECASE,
+)
+"""What a messenger writes in place of words; WhatsApp marks it by an invisible character."""
+
+_SIGNED = regex.compile(r"(?:transcribed|generated|created|recorded)\s(?:by|with)\s\S+", regex.I)
+"""What a service writes below a transcript."""
+
 _READ_AS_CHAT = (
     "This was read as a chat or a list of who says what; times, and what the chat itself tells, are"
     " left out. Write “Name: text” where that is wrong."
@@ -84,7 +99,11 @@ def read_chat(text: str, remarks: ImportNotices) -> ParsedScript | None:
     remarks.add(_READ_AS_CHAT, said[0].line_number)
     builder = DialogBuilder(remarks)
     for one in said:
-        builder.speech(one.speaker, one.text, one.line_number)
+        if is_cue(cue := f"{one.speaker}: {one.text}"):
+            remarks.add(CUE_NOTICE, one.line_number, cue)
+            builder.unspoken(cue, UnspokenKind.ACTION, one.line_number)
+        else:
+            builder.speech(one.speaker, one.text, one.line_number)
     return builder.finish(nothing_found="")
 
 
@@ -126,9 +145,10 @@ def _messages(rows: list[_Row], form: regex.Pattern[str]) -> list[_Said] | None:
         elif not _STAMPED.match(row):
             if not said:
                 return None
-            said[-1] = replace(said[-1], text=f"{said[-1].text} {row}".strip())
-    full = [one for one in said if one.text]
-    is_chat = len(full) > 1 or (full and _COPIED.match(rows[0][1]))
+            if not (row is rows[-1][1] and _SIGNED.match(row)):
+                said[-1] = replace(said[-1], text=f"{said[-1].text} {row}".strip())
+    full = [one for one in said if one.text and not _CHATS_OWN.fullmatch(one.text)]
+    is_chat = (full and len(said) > 1) or (full and _COPIED.match(rows[0][1]))
     return full if is_chat else None
 
 

@@ -12,11 +12,24 @@ import regex
 
 from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.caption_writer import PausesByLine, write_srt, write_vtt
-from studio.dialog.formats.captions import begins_timed, is_timed, read_captions
+from studio.dialog.formats.captions import (
+    begins_timed,
+    is_timed,
+    read_captions,
+    read_cue_list,
+)
 from studio.dialog.formats.chat import read_chat
 from studio.dialog.formats.encoding import decode_text
 from studio.dialog.formats.foreign import is_ass, is_yarn, read_ass, read_yarn
 from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
+from studio.dialog.formats.game_scripts import read_game_script
+from studio.dialog.formats.json_wrappers import unwrap_items
+from studio.dialog.formats.pasted_sources import (
+    find_markdown_table,
+    read_timed_rows,
+    show_source,
+    write_columns,
+)
 from studio.dialog.formats.plain_text import read_plain_text
 from studio.dialog.formats.plays import find_play
 from studio.dialog.formats.tables import (
@@ -259,6 +272,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     """
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
+    text = show_source(text) or write_columns(text) or text
     foreign = _read_foreign(text, remarks, options)
     if foreign is not None:
         return foreign
@@ -279,6 +293,14 @@ def _read_foreign(text: str, remarks: ImportNotices, options: ImportOptions) -> 
     if is_yarn(text):
         parsed = read_yarn(text, remarks)
         return Imported(parsed.dialog, parsed.notices, Format.SCRIPT)
+    if cues := read_timed_rows(text, remarks):
+        parsed = read_cue_list(cues, remarks, is_vtt=False, min_gap_s=options.min_gap_s)
+        return Imported(parsed.dialog, parsed.notices, Format.SRT)
+    if game := read_game_script(text, remarks):
+        return Imported(game.parsed.dialog, game.parsed.notices, Format.SCRIPT, game.title)
+    if table := find_markdown_table(text, remarks):
+        parsed = read_table(table.text, remarks)
+        return Imported(parsed.dialog, parsed.notices, Format.TSV, table.title)
     return None
 
 
@@ -296,7 +318,8 @@ def _parse(text: str, format_: Format, remarks: ImportNotices, options: ImportOp
         case Format.JSON | Format.JSON_LINES if (turns := _join_turn_items(text)) is not None:
             parsed = read_plain_text(turns, remarks, narrator=None).parsed
         case Format.JSON | Format.JSON_LINES:
-            parsed = parse_items(add_item_types(text))
+            unwrapped, title = unwrap_items(text)
+            parsed = parse_items(add_item_types(unwrapped))
         case Format.SCRIPT:
             plain = read_plain_text(text, remarks, narrator=options.narrator)
             parsed, title, unspoken = plain.parsed, plain.title, plain.unspoken

@@ -21,7 +21,11 @@ from studio.dialog.directions import (
 from studio.dialog.formats.building import FIRST_SPEAKER, NO_NAME, NOT_SPOKEN, ImportNotices
 from studio.dialog.formats.plays import Play, find_play, join_open_brackets
 from studio.dialog.formats.row_kinds import (
+    CUE_NOTICE,
+    PREFACE_NOTICE,
     PlacedRow,
+    begins_cast_list,
+    begins_transcript,
     bold_name,
     cut_gutenberg,
     header_of,
@@ -40,6 +44,7 @@ from studio.dialog.formats.row_kinds import (
     number_rows,
     place_rows,
     plain_bold,
+    plain_title,
 )
 from studio.dialog.formats.turns import split_turns
 from studio.dialog.markup import (
@@ -53,9 +58,7 @@ from studio.dialog.model import ParsedScript, UnspokenKind, name_key, with_place
 from studio.dialog.script import Header, ScriptReader, parse_header
 from studio.dialog.tags import leading_pauses, write_pause
 
-PREFACE_NOTICE = "What a language model says about the script isn't spoken; it is left out:"
 TITLE_NOTICE = "The title isn't spoken; a new project is named for it:"
-CUE_NOTICE = "Cues for sounds and music aren't spoken; they stand between the lines:"
 ABOUT_NOTICE = "What is said about the script above it isn't spoken; it stands above the lines:"
 _MOST_NAME_WORDS = 3
 GUTENBERG_NOTICE = (
@@ -122,6 +125,9 @@ class _PlainTextReader:
         self._is_marked = is_marked
         self.names = Counter(names_of(rows))
         self.is_prose = False
+        # Where a heading such as “Transcript” says that the dialog begins; 0 without one.
+        self._begins_at = next((number for number, row in rows if begins_transcript(row)), 0)
+        self._is_cast_list = False
         # Whose words come next, whether a narrator spoke since, and whether they said any.
         self._speaker: Header | None = None
         self._is_interrupted = False
@@ -157,6 +163,9 @@ class _PlainTextReader:
             self._comment(row.text, row.number)
         elif self.is_prose:
             self._read_prose(row.text, row.number)
+        elif row.number < self._begins_at:
+            self._remarks.add(ABOUT_NOTICE, row.number, row.text)
+            self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(row.text), row.number)
         elif self._play is not None:
             self._read_play(self._play, row)
         elif self._announces(row):
@@ -242,7 +251,7 @@ class _PlainTextReader:
         if not words:
             return
         if is_first and not (is_heading(words) or words.endswith(".")):
-            self.title = strip_markup(plain_bold(words))
+            self.title = plain_title(strip_markup(plain_bold(words)))
         if self._is_marked and text.startswith("#"):
             self._narrate(words, number, UnspokenKind.HEADING)
         else:
@@ -255,7 +264,7 @@ class _PlainTextReader:
         self.script.add_unspoken(UnspokenKind.ACTION, cue, number)
 
     def _take_title(self, text: str, number: int) -> None:
-        self.title = strip_markup(plain_bold(text))
+        self.title = plain_title(strip_markup(plain_bold(text)))
         self._remarks.add(TITLE_NOTICE, number, self.title)
 
     def _set_aside(self, row: PlacedRow) -> bool:
@@ -322,22 +331,31 @@ class _PlainTextReader:
 
     def _read_play(self, play: Play, row: PlacedRow) -> None:
         text, number = row.text, row.number
+        is_headed = play.is_heading(text) or is_heading(strip_markup(text))
+        self._is_cast_list = begins_cast_list(text) or (self._is_cast_list and not is_headed)
         if is_cue(text):
             self._add_cue(text, number)
+        elif self._is_cast_list and not begins_cast_list(text):
+            self._narrate(text, number, UnspokenKind.NOTE)
         elif said := play.cue_of(text):
             self._drop_cue()
             self._cue = (Header(said[0], Attributes(), ""), number)
             if said[1]:
                 self._say_in_play(play, said[1], number)
-        elif self._speaker is None and self.title is None and row.begins and is_titled(text):
+        elif self._may_be_title(play, row):
             self._take_title(text, number)
-        elif play.is_heading(text) or is_heading(strip_markup(text)):
+        elif is_headed or self._is_cast_list:
             self._narrate(text, number, UnspokenKind.HEADING)
             self._is_action = True
         elif (self._is_action and self._cue is None) or play.is_direction(text):
             self._narrate(text.strip("[]"), number, UnspokenKind.ACTION)
         else:
             self._say_in_play(play, text, number)
+
+    def _may_be_title(self, play: Play, row: PlacedRow) -> bool:
+        is_first = self._speaker is None and self.title is None and row.begins
+        is_present = all(name_key(name.strip()) in play.names for name in row.text.split(","))
+        return is_first and is_titled(row.text) and not is_present
 
     def _say_in_play(self, play: Play, text: str, number: int) -> None:
         if self._cue is not None:

@@ -17,7 +17,9 @@ _WORD = r"(?:\p{Lu}[\p{L}’'-]*|de|of|the|and|von|to)"
 _ABBREVIATED = r"(?:(?:Mrs?|Dr|St|Ms|Rev|Hon|MRS?|DR|ST|REV|HON)\.\s)?"
 _NAME = rf"(?P<name>{_ABBREVIATED}(?:\p{{Lu}}[\p{{L}}’'-]*)(?:\s{_WORD}){{0,3}}(?:\s\d)?)"
 _HOW = r"(?:\s*,?\s*(?P<how>[\[(][^\[\]()]{1,200}[\])]))?"
-_CUE = regex.compile(rf"_?{_NAME}{_HOW}\.(?:_|[—–]|--)?(?:\s*(?P<text>(?<=[\s—–-])\S.*)|$)")
+# French plays have `NAME. — words`, and `NAME, à part. — words`.
+_ENDS = rf"(?:{_HOW}\.(?:_|\s?[—–]|--)?|,\s(?P<aside>\p{{Ll}}[^.:—–]{{1,60}})\.\s?[—–])"
+_CUE = regex.compile(rf"_?{_NAME}{_ENDS}(?:\s*(?P<text>(?<=[\s—–-])\S.*)|$)")
 _SHOUTED = regex.compile(rf"_?{_NAME}{_HOW}(?:\s+(?P<text>\S.*)|$)")
 _DIRECTION = regex.compile(r"_?\[[^\[\]]*\]_?\.?|_[^_]+_\.?|\(_[^()]*_\)")
 _STAGE = regex.compile(r"\s*(?:Enter|Exit|Exeunt|Re-?enter|Flourish|Alarum|Curtain)\b.{0,200}")
@@ -27,7 +29,7 @@ _NO_NAMES = frozenset(
     "Exeunt", "Enter", "Ah", "Good", "Thank you", "Nothing", "Nonsense", "Never", "Why", "What")
 )  # fmt: skip
 _PARTS = regex.compile(
-    r"(?:act|actus|scene|scoena|chapter|part|time|place|curtain|(?:the\s)?(?:prologue|epilogue|end))\b",
+    r"(?:act|actus|scene|scoena|acte|akt|chapter|part|time|place|curtain|scène|szene|personnages|personen|(?:the\s)?(?:prologue|epilogue|end))\b",
     regex.IGNORECASE,
 )
 _FEWEST_CUES = 2
@@ -51,7 +53,8 @@ class Play:
             if found is None or not found["how"] or name_key(found["name"]) not in self.names:
                 return None
         assert found is not None
-        how = f"[{found['how'][1:-1]}]" if found["how"] else None  # surely a direction here
+        aside = found.groupdict().get("aside")
+        how = f"[{found['how'][1:-1]}]" if found["how"] else aside and f"[{aside}]"
         text = " ".join(filter(None, (how, found["text"])))
         return " ".join(found["name"].split()), text
 

@@ -34,9 +34,13 @@ _GUTENBERG = regex.compile(
 _PICTURE = "[Illustration"
 _HEADING = regex.compile(
     r"""
-      (?:act|scene|chapter|prologue|epilogue|episode|part|segment|section|interlude)\b
+      (?:act|acte|scene|scène|chapter|prologue|epilogue|episode|part|segment|section|interlude)\b
       (?:[\s.:—–-]+(?:\d+|[ivxlc]+|one|two|three|four|five|six|seven|eight|nine|ten|the\s\w+))?
       (?:[.:—–-].{0,80})?
+    | (?:erster|zweiter|dritter|vierter|fünfter|letzter)\s(?:akt|aufzug|auftritt|teil)\.?
+    | \d{1,2}\.\s(?:akt|aufzug|auftritt|szene)\.?
+    | (?:act[eo]|sc[eè]n[ea]|escena|akt|szene)\s
+      (?:\d+|[ivxlc]+|premi[eè]re?|deuxième|seconde?|troisième|quatrième|dernier|primo|prima|primero)\.?
     | (?:the\s)?(?:first|second|third|fourth|fifth|last)\s(?:act|scene|part)\.?
     | (?:int|ext|i/e|int\.?/ext)[.\s].{1,100}
     | (?:[\p{Lu}\s]+\s)?(?:CUT|FADE|DISSOLVE)\s(?:TO|IN|OUT|UP)(?:\sBLACK)?[.:]?
@@ -85,6 +89,20 @@ _FAREWELL = regex.compile(
 )
 BROKEN = ""
 """In place of a name whose header can't be read, which the script's reader refuses."""
+
+_TITLED = regex.compile(r"(?:(?:podcast|episode|script|scene|play)\s)?title\s*[:：]\s*", regex.I)
+_IN_QUOTES = regex.compile(r"[\"“«„'](?P<words>[^\"“”«»„]+)[\"”»“']")
+_TRANSCRIPT = regex.compile(
+    r"#{1,6}\s*\**(?:(?:the|full)\s)?(?:transcript|dialogue|dialog)\**\s*:?", regex.IGNORECASE
+)
+_CAST_LIST = regex.compile(
+    r"(?:dramatis\spersonae|persons\s(?:of|in)\sthe\s(?:play|drama)|the\spersons\sof\sthe\splay"
+    r"|cast\sof\scharacters|characters|personnages|personen|persone|personajes)\s*[.:]?",
+    regex.IGNORECASE,
+)
+
+PREFACE_NOTICE = "What a language model says about the script isn't spoken; it is left out:"
+CUE_NOTICE = "Cues for sounds and music aren't spoken; they stand between the lines:"
 
 _MOST_TITLE_WORDS = 10
 _FEW_NAMED = 10
@@ -197,6 +215,23 @@ def is_titled(row: str) -> bool:
     """Whether a row could be a title: a few words that end without a mark."""
     is_short = len(row.split()) <= _MOST_TITLE_WORDS and row[-1] not in ".!?…:,;]"
     return is_short and not (is_cue(row) or is_heading(row))
+
+
+def plain_title(title: str) -> str:
+    """A title without the word that says so and quotation marks: `Podcast Title: “Weirs”`."""
+    words = _TITLED.sub("", title).strip()
+    quoted = _IN_QUOTES.fullmatch(words)
+    return (str(quoted["words"]) if quoted else words) or title
+
+
+def begins_transcript(row: str) -> bool:
+    """Whether a heading says that the dialog itself begins below it."""
+    return _TRANSCRIPT.fullmatch(row) is not None
+
+
+def begins_cast_list(row: str) -> bool:
+    """Whether a row heads the list of a play's persons."""
+    return _CAST_LIST.fullmatch(row.strip("_*# ")) is not None
 
 
 def is_preface(row: str) -> bool:

@@ -5,6 +5,7 @@ Gradio downloads a URL that stands in an argument as a file would, before it cal
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
@@ -15,20 +16,41 @@ from studio.server.error_responses import error_response
 
 QUEUE_JOIN = "/gradio_api/queue/join"
 
-_Argument = Annotated[str | int | float | bool | None, Field(union_mode="left_to_right")]
+RECORDING = "recording:"
+"""What comes before a recording's id in the answer to its upload."""
+
+
+class _UploadedFile(BaseModel, strict=True):
+    """A file of Gradio's, which has to be one that was uploaded here; no URL of it is read."""
+
+    path: Annotated[str, Field(pattern=rf"^{RECORDING}[0-9a-f]{{16}}$")]
+
+
+_Argument = Annotated[
+    str | int | float | bool | _UploadedFile | None, Field(union_mode="left_to_right")
+]
 
 
 class _Call(BaseModel, strict=True, allow_inf_nan=False):
-    """A call of a function that takes no files; what else it holds isn't passed on."""
+    """A call of a function; what else it holds isn't passed on."""
 
     data: Annotated[list[_Argument], Field(max_length=10)]
     fn_index: int
     session_hash: Annotated[str, Field(max_length=100)]
     trigger_id: int | None = None
 
+    def plain(self) -> bytes:
+        """The call as JSON, with the id of each recording in its place."""
+        body = self.model_dump(exclude={"data"})
+        body["data"] = [
+            one.path.removeprefix(RECORDING) if isinstance(one, _UploadedFile) else one
+            for one in self.data
+        ]
+        return json.dumps(body).encode()
+
 
 class GradioCallMiddleware:
-    """Passes on calls of Gradio's functions whose arguments are texts and numbers only."""
+    """Passes on calls of Gradio's functions with texts, numbers and uploaded recordings only."""
 
     def __init__(self, app: ASGIApp) -> None:
         """Wrap an application."""
@@ -43,11 +65,13 @@ class GradioCallMiddleware:
         try:
             call = _Call.model_validate_json(body)
         except ValidationError:
-            message = "The arguments of this function are texts and numbers, sent as JSON."
+            message = (
+                "The arguments of this function are texts, numbers and uploaded files, as JSON."
+            )
             await error_response(QUEUE_JOIN, 400, message)(scope, receive, send)
             return
         # Written anew, so that Gradio reads nothing else in it than was checked.
-        data = call.model_dump_json().encode()
+        data = call.plain()
         scope["headers"] = [one for one in scope["headers"] if one[0] not in _BODY_HEADERS]
         scope["headers"] += [
             (b"content-type", b"application/json"),

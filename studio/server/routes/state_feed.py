@@ -85,6 +85,8 @@ class StateReader:
             body["speakers"] = [brief_body(speaker) for speaker in studio.speakers.list()]
         if StateChange.EXPORTS in changes:
             body["exports"] = self._list_exports(studio)
+        if StateChange.PROPOSALS in changes:
+            body["proposals"] = studio.proposals.list_waiting()
         return body
 
 

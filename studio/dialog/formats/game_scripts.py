@@ -1,0 +1,186 @@
+"""Reads the dialogs of three more tools for games: Ink, Twee (Twine) and Ren'Py.
+
+They branch, and a scene doesn't: what is said is read from the top to the bottom, and a notice
+names what only steers the game.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import regex
+
+from studio.dialog.formats.building import FIRST_SPEAKER, DialogBuilder, ImportNotices
+from studio.dialog.model import ParsedScript, UnspokenKind
+from studio.dialog.script import parse_header
+from studio.errors import NameRejected, ScriptError
+
+STEERS = (
+    "Choices, jumps, variables and commands of a game can't be followed; its parts are read one "
+    "after another, and these are left out:"
+)
+_NOTHING = "The game's script holds no lines that are said."
+
+
+@dataclass(frozen=True, slots=True)
+class GameScript:
+    """What was read of a game's script, and its title."""
+
+    parsed: ParsedScript
+    title: str | None = None
+
+
+_INK_KNOT = regex.compile(r"(?m)^={2,}\s*(?!function\b)\w+[^=\n]*=*\s*$")
+_INK_FLOW = regex.compile(
+    r"(?m)^\s*(?:->\s*[\w.]+\s*$|[*+]\s*\S|VAR\s+\w+\s*=|INCLUDE\s|~\s*\w|-\s*->)"
+)
+_TWEE = regex.compile(r"(?m)^::\s*[^\s\[{][^\n]*$")
+_TWEE_HEAD = regex.compile(r"::\s*(?P<name>[^\[{]+?)\s*(?:\[(?P<tags>[^\]]*)\])?\s*(?:\{.*\})?\s*")
+_RENPY_LABEL = regex.compile(r"(?m)^\s*label\s+\w+\s*(?:\([^()]*\))?:\s*$")
+_RENPY_SAID = regex.compile(r"(?m)^\s+(?:\w+(?:\s+\w+)?\s+)?\"[^\"\n]*\"")
+
+
+def read_game_script(text: str, remarks: ImportNotices) -> GameScript | None:
+    """Read an Ink, Twee or Ren'Py script; None for any other text.
+
+    Raises:
+        ScriptError: Nothing is said in it, or a line is invalid.
+    """
+    if _RENPY_LABEL.search(text) and _RENPY_SAID.search(text):
+        return GameScript(_RenpyReader(remarks).read(text))
+    if _TWEE.match(text.lstrip()) and _TWEE.search(text):
+        reader = _TweeReader(remarks)
+        return GameScript(reader.read(text), reader.title)
+    if _INK_KNOT.search(text) and _INK_FLOW.search(text):
+        return GameScript(_InkReader(remarks).read(text))
+    return None
+
+
+class _GameReader:
+    """Says rows; a row without a name is the narrator's, since games tell what happens so."""
+
+    def __init__(self, remarks: ImportNotices) -> None:
+        self._remarks = remarks
+        self._builder = DialogBuilder(remarks)
+
+    def read(self, text: str) -> ParsedScript:
+        for number, raw in enumerate(text.splitlines(), start=1):
+            if row := raw.strip():
+                self._read(row, number)
+        return self._builder.finish(nothing_found=_NOTHING)
+
+    def _read(self, row: str, number: int) -> None:
+        raise NotImplementedError
+
+    def _steer(self, row: str, number: int) -> None:
+        self._remarks.add(STEERS, number, row)
+
+    def _head(self, title: str, number: int) -> None:
+        self._builder.unspoken(title.replace("_", " "), UnspokenKind.HEADING, number)
+
+    def _say(self, row: str, number: int) -> None:
+        try:
+            header = parse_header(row)
+        except (ScriptError, NameRejected):
+            header = None
+        if header is None:
+            self._builder.speech(FIRST_SPEAKER, row, number)
+        elif header.text:
+            self._builder.speech(header.speaker, header.text, number, header.attributes)
+
+
+class _InkReader(_GameReader):
+    _STEERING = regex.compile(
+        r"(?:VAR|CONST|LIST|INCLUDE|EXTERNAL|TODO:?)\b.*|~.*|->.*|<-.*|={2,}\s*function\b.*"
+    )
+    _KNOT = regex.compile(r"={1,3}\s*(?P<name>\w+)\s*(?:\([^()]*\))?\s*=*")
+    _CHOICE = regex.compile(r"(?:[*+]\s*)+(?:\(\w+\)\s*)?(?:\{[^{}]*\}\s*)*(?P<text>.*)")
+    _GATHER = regex.compile(r"(?:-\s*)+(?!>)(?:\(\w+\)\s*)?(?P<text>.*)")
+    _TAG = regex.compile(r"\s*#\s*\w[^#]*$")
+    _DIVERT = regex.compile(r"\s*(?:->|<>).*$")
+    _LOGIC = regex.compile(r"\{[^{}]*\}")
+
+    def _read(self, row: str, number: int) -> None:
+        row = row.split("//")[0].strip()
+        if not row or row.startswith("#"):
+            return
+        if self._STEERING.fullmatch(row):
+            self._steer(row, number)
+        elif knot := self._KNOT.fullmatch(row):
+            self._head(knot["name"], number)
+        elif choice := self._CHOICE.fullmatch(row):
+            self._steer(row, number)
+            # What stands before the brackets and behind them is said once it is chosen.
+            self._say_plain(regex.sub(r"\[[^\[\]]*\]", "", choice["text"]), number)
+        else:
+            gather = self._GATHER.fullmatch(row)
+            self._say_plain(gather["text"] if gather else row, number)
+
+    def _say_plain(self, row: str, number: int) -> None:
+        plain = self._LOGIC.sub("", self._DIVERT.sub("", self._TAG.sub("", row))).strip()
+        if plain:
+            self._say(plain, number)
+
+
+class _TweeReader(_GameReader):
+    _MACRO = regex.compile(r"<<.*?>>|\((?:\w+-?)+:[^()]*\)|</?\w[^<>]*>|\$\w+")
+    _LINK = regex.compile(r"\[\[.*?\]\]")
+    _DATA = frozenset({"storydata", "storystylesheet", "storyscript", "userscript"})
+
+    def __init__(self, remarks: ImportNotices) -> None:
+        super().__init__(remarks)
+        self.title: str | None = None
+        self._passage = ""
+        self._is_code = False
+
+    def _read(self, row: str, number: int) -> None:
+        if row.startswith("::") and (head := _TWEE_HEAD.fullmatch(row)):
+            self._passage = head["name"].strip()
+            tags = set((head["tags"] or "").casefold().split())
+            key = self._passage.casefold().replace(" ", "")
+            self._is_code = key in self._DATA or bool(tags & {"script", "stylesheet"})
+            if not self._is_code and key != "storytitle":
+                self._head(self._passage, number)
+        elif self._is_code:
+            self._steer(row, number)
+        elif self._passage.casefold() == "storytitle":
+            self.title = self.title or row
+        else:
+            plain = self._LINK.sub("", self._MACRO.sub("", row)).strip()
+            if plain != row:
+                self._steer(row, number)
+            if plain:
+                self._say(plain, number)
+
+
+class _RenpyReader(_GameReader):
+    _CHARACTER = regex.compile(
+        r"define\s+(?P<key>\w+)\s*=\s*Character\(\s*_?\(?\s*[\"'](?P<name>[^\"']+)[\"'].*"
+    )
+    _SAID = regex.compile(
+        r"(?:(?P<key>[A-Za-z]\w*)(?:\s+[a-z]\w*)*\s+)?\"(?P<text>(?:[^\"\\]|\\.)*)\"(?:\s+with\s.*)?"
+    )
+    _QUOTED = regex.compile(r"\"(?P<name>[^\"]+)\"\s+\"(?P<text>[^\"]*)\"")
+    _LABEL = regex.compile(r"label\s+(?P<name>\w+).*:")
+    _TAG = regex.compile(r"\{[^{}]*\}")
+
+    def __init__(self, remarks: ImportNotices) -> None:
+        super().__init__(remarks)
+        self._names: dict[str, str] = {}
+
+    def _read(self, row: str, number: int) -> None:
+        if row.startswith("#"):
+            return
+        if character := self._CHARACTER.fullmatch(row):
+            self._names[character["key"]] = character["name"]
+        elif label := self._LABEL.fullmatch(row):
+            self._head(label["name"], number)
+        elif said := self._QUOTED.fullmatch(row):
+            self._builder.speech(said["name"], said["text"], number)
+        elif said := self._SAID.fullmatch(row):
+            name = self._names.get(said["key"] or "", said["key"]) or FIRST_SPEAKER
+            text = self._TAG.sub("", said["text"].replace('\\"', '"').replace("\\n", " ")).strip()
+            if text:
+                self._builder.speech(name, text, number)
+        else:
+            self._steer(row, number)

@@ -1,0 +1,233 @@
+"""Turns what web pages and other programs put on the clipboard into rows that the readers know.
+
+A Markdown table becomes a table of tabs, the source of a web page or of SSML the text that it
+shows, a script in columns one with colons. Each keeps the numbers of its rows as far as it can.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html.parser import HTMLParser
+
+import regex
+
+from studio.dialog.formats.building import ImportNotices
+from studio.dialog.formats.captions import Cue
+from studio.dialog.formats.row_kinds import PREFACE_NOTICE, is_farewell, is_preface
+from studio.dialog.markup import strip_markup
+
+
+@dataclass(frozen=True, slots=True)
+class PastedTable:
+    """A Markdown table as one of tabs, and the heading above it."""
+
+    text: str
+    title: str | None
+
+
+_RULE = regex.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*")
+_CELLS = regex.compile(r"(?<!\\)\|")
+_HOW = frozenset({"note", "notes", "tone", "how", "mood notes", "emotion/tone"})
+
+
+def find_markdown_table(text: str, remarks: ImportNotices) -> PastedTable | None:
+    """The table that a text is, apart from headings and a model's remarks; None for other text."""
+    rows = text.splitlines()
+    rule = next((idx for idx, row in enumerate(rows) if _RULE.fullmatch(row)), 0)
+    if rule == 0 or "|" not in rows[rule - 1]:
+        return None
+    inside = {rule - 1, rule}
+    for idx in range(rule + 1, len(rows)):
+        if "|" not in rows[idx]:
+            break
+        inside.add(idx)
+    title, left = None, []
+    for idx, row in enumerate(map(str.strip, rows)):
+        if not row or idx in inside:
+            continue
+        plain = strip_markup(row.lstrip("# "))
+        if row.startswith("#") or row.strip("*") != row:
+            title = title or plain
+        elif is_preface(row) or is_farewell(row):
+            left.append((idx + 1, row))
+        else:
+            return None
+    for number, row in left:
+        remarks.add(PREFACE_NOTICE, number, row)
+    return PastedTable(_write_tabs(rows, rule, inside), title)
+
+
+def _write_tabs(rows: list[str], rule: int, inside: set[int]) -> str:
+    written = io.StringIO()
+    table = csv.writer(written, delimiter="\t", lineterminator="\n")
+    for idx, row in enumerate(rows):
+        if idx == rule or idx not in inside:
+            written.write("\n")
+            continue
+        cells = [cell.strip().replace("\\|", "|") for cell in _CELLS.split(row.strip().strip("|"))]
+        plain = [strip_markup(regex.sub(r"<br\s*/?>", " ", cell)) for cell in cells]
+        if idx == rule - 1:
+            plain = ["direction" if cell.casefold() in _HOW else cell for cell in plain]
+        table.writerow(plain)
+    return written.getvalue()
+
+
+_SOURCE = regex.compile(
+    r"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype|html|head|body|p|div|h[1-6]|ul|ol|table|article"
+    r"|section|speak|voice|span)\b[^<>]*>",
+    regex.IGNORECASE | regex.DOTALL,
+)
+_BREAKS = frozenset(
+    (
+        "p",
+        "div",
+        "br",
+        "li",
+        "tr",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "voice",
+        "article",
+        "section",
+    )
+)
+
+
+def show_source(text: str) -> str | None:
+    """What the source of a web page, or of SSML, shows; None for other text."""
+    if not _SOURCE.match(text) or "</" not in text:
+        return None
+    shown = _Shown()
+    shown.feed(text)
+    shown.close()
+    rows = (" ".join(row.split()) for row in "".join(shown.parts).splitlines())
+    return regex.sub(r"\n{3,}", "\n\n", "\n".join(rows)).strip("\n")
+
+
+class _Shown(HTMLParser):
+    """The text of a page, with its headings, its pauses, and the names of SSML's voices."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self._hidden = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("script", "style", "head"):
+            self._hidden += 1
+        if tag in _BREAKS:
+            self.parts.append("\n")
+        if regex.fullmatch(r"h[1-6]", tag):
+            self.parts.append("## ")
+        if tag == "voice":
+            self.parts.append(f"{dict(attrs).get('name') or ''}: ".removeprefix(": "))
+        if tag == "break":
+            self.parts.append(self.get_starttag_text() or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("script", "style", "head"):
+            self._hidden = max(0, self._hidden - 1)
+        if tag in _BREAKS:
+            self.parts.append("\n\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.parts.append(data.replace("\n", " "))
+
+
+_COLUMNS = regex.compile(r"(?P<name>\p{Lu}[\p{Lu}\d .'’/-]{0,30}?)[ \t]{4,}(?P<text>\S.*)")
+_GOES_ON = regex.compile(r"[ \t]{8,}\S.*")
+_SCENE = regex.compile(r"SCENE\s+\d+\.?", regex.IGNORECASE)
+_EFFECTS = regex.compile(r"(?:F/?X|SFX|SOUND|MUSIC|GRAMS|ATMOS)")
+_FEWEST = 3
+
+
+def write_columns(text: str) -> str | None:
+    """A radio script with names in one column and words in the next, as `NAME: words`."""
+    rows = text.splitlines()
+    found = [_COLUMNS.fullmatch(row) for row in rows]
+    named = sum(one is not None for one in found)
+    other = sum(
+        bool(row.strip()) and one is None and not _GOES_ON.fullmatch(row)
+        for row, one in zip(rows, found, strict=True)
+    )
+    if named < _FEWEST or other > named // _FEWEST:
+        return None
+    return "\n".join(
+        row if one is None else _write_column(one["name"].strip(), " ".join(one["text"].split()))
+        for row, one in zip(rows, found, strict=True)
+    )
+
+
+def _write_column(name: str, text: str) -> str:
+    if _SCENE.fullmatch(name):
+        return f"## {name} {text}"
+    return f"[SFX: {text}]" if _EFFECTS.fullmatch(name) else f"{name}: {text}"
+
+
+_TIMED_ROW = regex.compile(
+    r"\[(?P<start>[\d:.,]{5,12})\s*(?:-->|-|–)\s*(?P<end>[\d:.,]{5,12})\]\s*(?P<text>.*)"
+)
+_LYRIC = regex.compile(r"\[(?P<start>\d{1,3}:\d{2}[.:]\d{2,3})\]\s*(?P<text>.*)")
+_SBV = regex.compile(r"(?P<start>\d+:\d{2}:\d{2}\.\d{3}),(?P<end>\d+:\d{2}:\d{2}\.\d{3})")
+_LYRIC_TAG = regex.compile(r"\[[a-z]{2,6}:[^\]]*\]")
+_TAGS = "What a file of lyrics says about the song isn't spoken; it is left out:"
+
+
+def read_timed_rows(text: str, remarks: ImportNotices) -> list[Cue] | None:
+    """Cues of a transcript with times in its rows: Whisper's, LRC, or YouTube's `.sbv`."""
+    rows = [(number, row.strip()) for number, row in enumerate(text.splitlines(), start=1)]
+    filled = [(number, row) for number, row in rows if row and not _LYRIC_TAG.fullmatch(row)]
+    if not filled:
+        return None
+    first = filled[0][1]
+    if _SBV.fullmatch(first):
+        return list(_captions(filled))
+    form = next((one for one in (_TIMED_ROW, _LYRIC) if one.fullmatch(first)), None)
+    found = [form.fullmatch(row) for _, row in filled] if form else []
+    if form is None or not all(found):
+        return None
+    starts = [_milliseconds(one["start"]) for one in found if one]
+    for number, row in rows:
+        if _LYRIC_TAG.fullmatch(row):
+            remarks.add(_TAGS, number, row)
+    cues = []
+    for idx, ((number, row), one) in enumerate(zip(filled, found, strict=True)):
+        assert one is not None
+        given = one.groupdict().get("end")
+        end = _milliseconds(given) if given else starts[min(idx + 1, len(starts) - 1)]
+        if one["text"]:
+            cues.append(Cue(number, row, starts[idx], end, ((number, one["text"]),)))
+    return cues
+
+
+def _captions(rows: list[tuple[int, str]]) -> Iterator[Cue]:
+    timing: tuple[int, regex.Match[str]] | None = None
+    lines: list[tuple[int, str]] = []
+    for number, row in [*rows, (0, "")]:
+        at = _SBV.fullmatch(row)
+        if (at or not row) and timing is not None and lines:
+            start, end = _milliseconds(timing[1]["start"]), _milliseconds(timing[1]["end"])
+            yield Cue(timing[0], timing[1][0], start, end, tuple(lines))
+        if at:
+            timing, lines = (number, at), []
+        elif row:
+            lines.append((number, row))
+
+
+def _milliseconds(written: str) -> int:
+    """Of `1:02:03.5` or `02:03,50`."""
+    parts = regex.split(r"[:]", written.replace(",", "."))
+    if len(parts) == 1 or "." not in parts[-1]:
+        parts[-1] += ".0"
+    seconds = 0.0
+    for part in parts:
+        seconds = seconds * 60 + float(part)
+    return round(seconds * 1000)

@@ -1,0 +1,212 @@
+"""The MCP server, as the official client of the protocol sees it."""
+# ruff: noqa: ASYNC212 - what the page asks needs no loop: the server has a process of its own
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import soundfile
+from serving import serving
+
+mcp = pytest.importorskip("mcp", reason="the package mcp isn't installed")
+
+from mcp import ClientSession  # noqa: E402
+from mcp.client.streamable_http import streamable_http_client  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+KEY = "sesame-sesame-sesame"
+SCRIPT = "Ida: Good evening.\nTom: How long?\nIda: Not long."
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory) -> Iterator[httpx.Client]:
+    with serving(tmp_path_factory.mktemp("mcp") / "workspace") as (http, _):
+        yield http
+
+
+@asynccontextmanager
+async def connected(http: httpx.Client, key: str | None = None):
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    address = f"{str(http.base_url).rstrip('/')}/gradio_api/mcp/"
+    async with (
+        httpx.AsyncClient(headers=headers, timeout=120) as sender,
+        streamable_http_client(address, http_client=sender) as (read, write, _),
+        ClientSession(read, write) as session,
+    ):
+        await session.initialize()
+        yield session
+
+
+async def call(session: ClientSession, name: str, **given: Any) -> Any:
+    done = await session.call_tool(name, given)
+    assert not done.isError, done.content
+    return json.loads(done.content[0].text)
+
+
+async def test_the_tools_are_listed_as_on_the_page(http: httpx.Client) -> None:
+    async with connected(http) as session:
+        listed = (await session.list_tools()).tools
+    assert [tool.name for tool in listed] == [
+        "list_voices",
+        "try_voice",
+        "render_scene",
+        "list_projects",
+        "read_project",
+        "propose_edits",
+        "read_proposal",
+    ]
+    on_page = http.get("/gradio_api/mcp/schema").json()
+    assert [(one["name"], one["inputSchema"]) for one in on_page] == [
+        (tool.name, tool.inputSchema) for tool in listed
+    ]
+    assert http.get("/config").json()["mcp_server"] is True
+
+
+async def test_it_renders_a_scene_and_tells_how_far_it_is(http: httpx.Client) -> None:
+    heard: list[tuple[float, float | None]] = []
+
+    async def hear(done: float, total: float | None, _: str | None) -> None:
+        heard.append((done, total))
+
+    async with connected(http) as session:
+        given = {"script": SCRIPT, "voices": {"Tom": "Ida"}, "seed": 1, "audio_format": "mp3"}
+        done = await session.call_tool("render_scene", given, progress_callback=hear)
+    about = json.loads(done.content[0].text)
+    assert about["lines"] == 3
+    assert about["failed"] == []
+    sound, rate_hz = soundfile.read(io.BytesIO(base64.b64decode(done.content[1].data)))
+    assert done.content[1].mimeType == "audio/mpeg"
+    assert len(sound) / rate_hz == pytest.approx(about["audio_s"], abs=0.1)
+    assert http.get(about["url"]).content == base64.b64decode(done.content[1].data)
+    assert heard[-1] == (3, 3)
+
+
+async def test_it_lists_and_tries_voices(http: httpx.Client) -> None:
+    async with connected(http) as session:
+        voices = await call(session, "list_voices")
+        assert {"id", "name", "kind", "languages"} == set(voices[0])
+        tried = await session.call_tool("try_voice", {"voice": voices[0]["id"]})
+        assert tried.content[1].type == "audio"
+        wrong = await session.call_tool("try_voice", {"voice": "", "text": "…"})
+        assert wrong.isError
+
+
+async def test_proposed_edits_wait_for_the_page(http: httpx.Client) -> None:
+    made = http.post("/studio/projects", json={"name": "Scene", "text": SCRIPT}).json()
+    project_id, at = made["project_id"], f"/studio/projects/{made['project_id']}"
+    async with connected(http) as session:
+        assert project_id in {one["project_id"] for one in await call(session, "list_projects")}
+        read = await call(session, "read_project", project_id=project_id)
+        assert [line["text"] for line in read["lines"]] == [
+            "Good evening.",
+            "How long?",
+            "Not long.",
+        ]
+        first = read["lines"][0]["line_id"]
+        changes = [{"kind": "change", "line_id": first, "text": "Good evening, Tom."}]
+        proposed = await call(
+            session, "propose_edits", project_id=project_id, changes=changes, note="Name him."
+        )
+        assert proposed["state"] == "waiting"
+        shown = http.get(f"{at}/proposal").json()
+        assert shown == {
+            "proposal_id": proposed["proposal_id"],
+            "state": "waiting",
+            "note": "Name him.",
+            "changes": [
+                {
+                    "line_id": first,
+                    "before": {"speaker": "Ida", "text": "Good evening."},
+                    "after": {"speaker": "Ida", "text": "Good evening, Tom."},
+                }
+            ],
+        }
+        assert http.get(at).json()["lines"][0]["text"] == "Good evening."
+        body = {"base_rev": made["rev"], "client": "person-page"}
+        accepted = http.post(f"{at}/proposal/{proposed['proposal_id']}/accept", json=body)
+        assert accepted.status_code == 200
+        told = await call(
+            session, "read_proposal", project_id=project_id, proposal_id=proposed["proposal_id"]
+        )
+        assert told["state"] == "accepted"
+    assert http.get(at).json()["lines"][0]["text"] == "Good evening, Tom."
+    http.post(f"{at}/undo", json=body | {"base_rev": accepted.json()["rev"], "own": True})
+    assert http.get(at).json()["lines"][0]["text"] == "Good evening."
+
+
+async def test_a_wrong_call_is_told_in_words(http: httpx.Client) -> None:
+    async with connected(http) as session:
+        for name, given, message in [
+            ("shout", {}, "no tool"),
+            ("render_scene", {"script": 3}, "argument script"),
+            ("render_scene", {"script": "Ida: Hm.", "url": "http://x"}, "argument url"),
+            ("read_project", {"project_id": "../../etc"}, ""),
+        ]:
+            refused = await session.call_tool(name, given)
+            assert refused.isError
+            assert message in refused.content[0].text
+
+
+def test_a_browser_is_told_what_this_is(http: httpx.Client) -> None:
+    answer = http.get("/gradio_api/mcp/")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert "MCP client" in answer.text
+
+
+async def test_of_a_shared_studio_only_the_key_opens_the_owners(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    space = {"SPACE_ID": "ida/studio", "SPACE_HOST": "ida-studio.hf.space"}
+    environ = {"TABLEREAD_API_KEY": KEY, **space}
+    with serving(workspace, "--host", "127.0.0.1", environ=environ) as (http, _):
+        owner = {"Authorization": f"Bearer {KEY}"}
+        made = http.post(
+            "/studio/projects", json={"name": "Mine", "text": SCRIPT}, headers=owner
+        ).json()
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        accept = {"Accept": "application/json, text/event-stream"}
+        for headers in ({}, {"Authorization": "Bearer wrong"}):
+            answer = http.post("/gradio_api/mcp/", json=message, headers=accept | headers)
+            assert answer.status_code == 401
+        async with connected(http, KEY) as session:
+            listed = await call(session, "list_projects")
+            assert [one["project_id"] for one in listed] == [made["project_id"]]
+            about = await call(session, "render_scene", script="Ida: Good evening.")
+        assert http.get(f"/studio/projects/{made['project_id']}/proposal").status_code == 404
+        file = httpx.URL(about["url"]).raw_path.decode()
+        assert http.get(file).status_code == 404  # a guest's studio doesn't have it
+        assert http.get(file, headers=owner).status_code == 200
+
+
+async def test_of_a_shared_studio_without_a_key_nothing_of_a_visitor_is_seen(
+    tmp_path: Path,
+) -> None:
+    space = {"SPACE_ID": "ida/studio", "SPACE_HOST": "ida-studio.hf.space"}
+    with serving(tmp_path / "workspace", "--host", "127.0.0.1", environ=space) as (http, _):
+        answer = http.post("/studio/projects", json={"name": "Mine", "text": SCRIPT})
+        guest = {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+        project_id, line_id = answer.json()["project_id"], answer.json()["lines"][0]["line_id"]
+        async with connected(http) as session:
+            assert await call(session, "list_projects") == []
+            for name, given in (
+                ("read_project", {}),
+                ("propose_edits", {"changes": [{"kind": "delete", "line_id": line_id}]}),
+                ("read_proposal", {"proposal_id": "0" * 16}),
+            ):
+                refused = await session.call_tool(name, given | {"project_id": project_id})
+                assert refused.isError
+            about = await call(session, "render_scene", script="Ida: Good evening.")
+        at = f"/studio/projects/{project_id}"
+        assert http.get(at, headers=guest).status_code == 200
+        assert http.get(f"{at}/proposal", headers=guest).status_code == 404
+        # The file is in the studio of callers without a cookie.
+        assert http.get(about["url"], headers=guest).status_code == 404
+        assert http.get(about["url"]).status_code == 200
