@@ -441,11 +441,10 @@ class Job:
 
     def summarize(self) -> JobSummary:
         """The job's totals so far."""
-        samples = sum(
-            record.samples or 0 for record in self.records if record.state is SegmentState.SAVED
-        )
+        saved = [one for one in self.records if one.state is SegmentState.SAVED]
+        gaps_s = (self.spec.plan.gaps_s.get(one.segment.segment_idx, 0.0) for one in saved[1:])
         return JobSummary(
-            audio_s=samples / STUDIO_RATE_HZ,
+            audio_s=sum(one.samples or 0 for one in saved) / STUDIO_RATE_HZ + sum(gaps_s),
             wall_s=self._ended_s if self._ended_s is not None else self.measure_elapsed_s(),
             first_audio_s=self._first_audio_s(),
             max_in_flight=self.max_in_flight,
@@ -582,7 +581,8 @@ def build_scene(job: Job) -> Scene:
             f"Line {first.line_number}: {first.message}"
         )
     messages = {one.segment_idx: one.message for one in find_segment_issues(job)}
-    parts = (_build_part(record) for record in job.records)
+    gaps_s = job.spec.plan.gaps_s
+    parts = (_build_part(record, gaps_s.get(idx, 0.0)) for idx, record in enumerate(job.records))
     captions = {
         idx: _build_caption(record, messages.get(idx)) for idx, record in enumerate(job.records)
     }
@@ -596,16 +596,16 @@ def build_scene(job: Job) -> Scene:
     return Scene(timeline, captions, job.spec.plan.sections, tags)
 
 
-def _build_part(record: SegmentRecord) -> TimelinePart | None:
+def _build_part(record: SegmentRecord, gap_s: float) -> TimelinePart | None:
     segment_idx = record.segment.segment_idx
     if record.state is SegmentState.FAILED:
         return FailedPart(segment_idx, record.message or "")
     if record.state is not SegmentState.SAVED:
         return None
     if isinstance(record.segment, SilenceSegment):
-        return SilencePart(segment_idx, record.segment.duration_s)
+        return SilencePart(segment_idx, record.segment.duration_s, gap_s)
     assert record.path is not None
-    return TakePart(segment_idx, record.path)
+    return TakePart(segment_idx, record.path, gap_s)
 
 
 def _build_caption(record: SegmentRecord, message: str | None) -> Caption:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from studio.backends.base import SPEED, Backend, canonical_name
 from studio.dialog.directions import directed_mood
+from studio.dialog.gaps import GAP
 from studio.dialog.model import (
     Dialog,
     Notice,
@@ -34,6 +35,9 @@ from studio.storage.file_cache import FileCache
 from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import Speaker
+
+_NOT_HEARD = frozenset((MOOD, GAP))
+"""Parameters that don't decide how a take sounds; a mood counts through its sample's digest."""
 
 _SINGLE_BUILTIN = ("built-in",)
 """The digest of a backend's only built-in voice, whatever its speaker's name."""
@@ -244,8 +248,7 @@ class RenderContext:
         return voice.select_digest(mood)
 
     def _key(self, line: ProjectLine, mark: tuple[str | None, ...], backend: str) -> str:
-        # The mood counts only through the digest, so that one without a sample changes nothing.
-        others = {name: value for name, value in line.params.items() if name != MOOD}
+        others = {name: value for name, value in line.params.items() if name not in _NOT_HEARD}
         params = _normalize_numbers({**self.defaults, **others})
         if SPEED.name in others and SPEED.name not in self.defaults:
             # Outdates the takes of the time when such a voice ignored a speed.

@@ -10,11 +10,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from studio.dialog.gaps import GAP
 from studio.project.document import Document, encode_document, read_document
 from studio.project.history import Marks
 from studio.storage.records import RecordFormat, add_checksum
 
-SNAPSHOT_FORMAT = RecordFormat("This project")
+SNAPSHOT_FORMAT = RecordFormat("This project", further=frozenset({GAP}))
 
 MAX_TIME_S = 253_402_300_000.0
 """In the year 9999, the last that dates can have."""
@@ -70,10 +71,9 @@ class HistoryRecord(BaseModel):
 def encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
     """A snapshot as the content of its file, with a row for each line of the dialog."""
     marks = snapshot.marks
-    record: dict[str, Any] = {
-        "version": SNAPSHOT_FORMAT.version,
-        **encode_document(snapshot.document),
-    }
+    document = encode_document(snapshot.document)
+    marked = {**document, GAP: snapshot.document.uses_gaps}
+    record: dict[str, Any] = {"version": SNAPSHOT_FORMAT.version_of(marked), **document}
     record["audio_s"] = snapshot.audio_s
     record["history"] = {
         "journal_bytes": snapshot.journal_bytes,

@@ -39,6 +39,7 @@ _STYLES = (
     "sheet",
     "sample_panel",
     "player_panel",
+    "gap_grip",
     "sound_form",
     "medium",
     "narrow",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from studio.backends.base import canonical_name
+from studio.dialog.gaps import Gaps
 from studio.dialog.model import Dialog, Pronounce
 from studio.dialog.planning import plan
 from studio.engine.engine import QueueLimit, Render, SpeechEngine, generate_job_id
@@ -35,6 +36,7 @@ class RenderOptions:
         listen: Whether somebody is waiting to hear it, so that it goes before other jobs.
         tries: As in `JobSpec`.
         pronounce: Applies pronunciations to a text; None leaves it unchanged.
+        gap_s: The usual gap between lines.
     """
 
     backend_name: str | None = None
@@ -45,6 +47,7 @@ class RenderOptions:
     listen: bool = False
     tries: int = 1
     pronounce: Pronounce | None = None
+    gap_s: float = 0.0
 
 
 class RenderJobs:
@@ -86,7 +89,7 @@ class RenderJobs:
             languages_of=cast.list_languages,
             moods_of=cast.list_moods,
             pronounce=options.pronounce,
-        )
+        ).with_gaps(Gaps(options.gap_s), dialog)
         voice_notices = cast.find_notices(planned.segments, capabilities.voice_kinds())
         job_id = generate_job_id()
         spec = JobSpec(

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from studio.audio.clip import write_wav
+from studio.audio.kept_loudness import LoudnessStore
 from studio.backends.base import Backend, canonical_name
 from studio.dialog.model import Dialog
 from studio.engine.engine import Engine, ManagedEngine
@@ -64,6 +65,7 @@ class Studio:
         backend_name: The backend of a render that doesn't name one.
         backend_reason: Why `auto` chose it, and how to get a better one; None if a person chose it.
         aligner: Times the words of takes and renders.
+        kept_loudness: What was measured of scenes.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Studio:
         self.speakers.watch(lambda: engine.changes.append(StateChange.SPEAKERS))
         self._owns_aligner = aligner is None
         self.aligner = aligner or WordAligner()
+        self.kept_loudness = LoudnessStore(options.workspace / "loudness.json")
         self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
         self.previews = VoicePreviews(self.speakers, engine)
         self._speed_probe = SpeedProbe(self.speakers, engine)

@@ -39,19 +39,32 @@ class RecordFormat:
     Attributes:
         name: What messages call it.
         steps: The step from each version to the next, from version 0 on.
+        further: Fields that the newest version adds to the last one that has a step. A record
+            without them states that last one, so that an earlier studio reads it.
     """
 
     name: str
     steps: tuple[Step, ...] = (keep_unchanged,)
+    further: frozenset[str] = frozenset()
 
     @property
     def version(self) -> int:
-        """The version that is written."""
+        """The version that is written of a record without any of the further fields."""
         return len(self.steps)
+
+    @property
+    def newest(self) -> int:
+        """The newest version that can be read."""
+        return self.version + bool(self.further)
+
+    def version_of(self, record: Mapping[str, Any]) -> int:
+        """The version that a record with these fields states."""
+        has_further = any(record.get(name) for name in self.further)
+        return self.newest if has_further else self.version
 
     def encode(self, record: Mapping[str, Any]) -> bytes:
         """A file's content, with version and checksum."""
-        stated = {"version": self.version, **record}
+        stated = {"version": self.version_of(record), **record}
         return add_checksum(json.dumps(stated, ensure_ascii=False, indent=1).encode() + b"\n")
 
     def decode(self, data: bytes, *, by_hand: bool = False) -> Record:
@@ -84,18 +97,18 @@ class RecordFormat:
         version = record.pop("version", 0)
         if type(version) is not int or version < 0:  # neither 1.0 nor true
             raise ValueError("its version is no whole number")
-        if version > self.version:
+        if version > self.newest:
             raise FormatNewer(
                 f"{self.name} was made by a newer studio (version {version} of its format; this "
-                f"one knows {self.version}). Use the newer one to open it."
+                f"one knows {self.newest}). Use the newer one to open it."
             )
         for step in self.steps[version:]:
             record = step(record)
         return record
 
     def is_current(self, data: bytes) -> bool:
-        """Whether the head of a file states this version, so that no step is needed."""
-        return _read_head_version(data[:_HEAD_BYTES]) == self.version
+        """Whether the head of a file states a version that needs no step."""
+        return self.version <= _read_head_version(data[:_HEAD_BYTES]) <= self.newest
 
     def write(
         self, disk: Disk, path: Path, record: Mapping[str, Any], *, synced: bool = True
@@ -116,7 +129,7 @@ class RecordFormat:
         except OSError:
             return
         version = _read_head_version(head)
-        if version != self.version:
+        if not self.version <= version <= self.newest:
             kept = path.with_name(f"{path.stem}.version-{version}{path.suffix}")
             if not kept.exists():
                 disk.copy(path, kept)

@@ -18,6 +18,7 @@ from speech_client import app_of, events_of
 
 from studio.app import main
 from studio.dialog.formats.dialog_file import Format, export_dialog, read_dialog_text
+from studio.dialog.gaps import spread_gap
 from studio.dialog.model import Silence, name_key
 from studio.dialog.planning import FailedSegment, SilenceSegment, SpeechSegment
 from studio.engine.job import Job
@@ -108,16 +109,19 @@ def _settings(one: SpeechSegment) -> tuple[Any, ...]:
     return one.language, seed, dict(one.params), one.mood, one.instruct
 
 
-def by_command(jobs: list[Job], folder: Path, text: str) -> Scene:
+def by_command(jobs: list[Job], folder: Path, text: str, *options: str) -> Scene:
     script, out = folder / "scene.txt", folder / "scene.wav"
     script.write_text(text)
     workspace = str(folder / "of the command")
-    assert main(["render", str(script), "-o", str(out), "--workspace", workspace]) in (0, 1)
+    assert main(["render", str(script), "-o", str(out), "--workspace", workspace, *options]) in (
+        0,
+        1,
+    )
     return scene_of(jobs, out.read_bytes())
 
 
-def by_dialogs(jobs: list[Job], client: TestClient, given: object) -> Scene:
-    answer = client.post("/v1/dialogs", json={"input": given, "stream": True})
+def by_dialogs(jobs: list[Job], client: TestClient, given: object, **more: object) -> Scene:
+    answer = client.post("/v1/dialogs", json={"input": given, "stream": True, **more})
     assert answer.status_code == 201, answer.text
     dialog = events_of(answer.text)[-1]["dialog"]
     return scene_of(jobs, client.get(f"/v1/dialogs/{dialog['id']}/audio").content)
@@ -165,3 +169,21 @@ def test_a_script_is_the_same_scene_by_every_door(
     assert len(samples) > 2 * 4.25 * 24_000
     assert ("ida", "Das war nicht der Wind.", "de", 7, {"speed": 1.2}, None, None) in spoken
     assert {one[0] for one in spoken} == {"ida", "tom", "mrs. vale"}
+
+
+def test_gaps_are_the_same_by_every_door(
+    client: TestClient,
+    studio: Studio,
+    jobs: list[Job],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TTS_BACKEND", "draft")
+    text = "## One\n[Ida] Yes. [pause:1s] Or no?\n[Tom] Oh.\n## Two\n[Ida | gap_s:0.7] Well.\n"
+    text += "[Tom] So."
+    plain = by_command(jobs, tmp_path, text)
+    rendered = by_command(jobs, tmp_path, text, "--gap", "0.4")
+    assert by_page(jobs, client, studio, name="Scene", text=text, gap_s=0.4) == rendered
+    assert by_dialogs(jobs, client, text, gap_s=0.4) == rendered
+    gaps_s = spread_gap(0.4, "Oh.") + spread_gap(0.4, "So.")
+    assert len(rendered[2]) - len(plain[2]) == pytest.approx(2 * 24_000 * gaps_s, abs=4)

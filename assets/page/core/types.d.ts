@@ -133,6 +133,8 @@ export interface ProjectSettings {
   seed?: number | null;
   language?: string | null;
   tries?: number;
+  /** Usual seconds between two lines. */
+  gap_s?: number;
 }
 
 /** The fields of a project other than its lines. */
@@ -473,6 +475,8 @@ export interface PageEvents {
   "player.muted": void;
   /** A place in samples. */
   "timeline.seek": number;
+  /** A space between two lines has been dragged or stepped to so many seconds. */
+  "timeline.space": { space: { line: Line; pause: Line | null; from: number; to: number }; seconds: number; group?: string };
   "transport.read": void;
   "transport.cancel": void;
   "transport.toggle": void;

@@ -3,6 +3,7 @@ import { bus, Bus } from "../core/bus.js";
 import { byId, fromTemplate, isDirty, languageOptions, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { newId, RATE_HZ } from "../document/document.js";
+import { GAP } from "../playback/gaps.js";
 import { recordingTitle } from "./line_list.js";
 
 /** @import { EngineParam, Line, Parts, StudioState } from "../core/types" */
@@ -114,7 +115,7 @@ export class LinePanel {
   /** @param {StudioState['backend']} backend whose parameters and languages are offered @param {StudioState['speakers']} library voices with their moods */
   #offer({ params, languages, instructions }, library) {
     this.#library = library;
-    this.#params.offer(params, instructions ? ["mood", "instruct"] : ["mood"]);
+    this.#params.offer(params, instructions ? ["mood", "instruct", GAP] : ["mood", GAP]);
     setHidden(byId("instruct-part"), !instructions);
     if (JSON.stringify(languages) !== JSON.stringify(this.#languages)) {
       this.#languages = languages;
@@ -148,6 +149,10 @@ export class LinePanel {
       this.#setParam({ name: "mood", value: target.value || null }));
     field("instruct").addEventListener("change", ({ target }) =>
       this.#setParam({ name: "instruct", value: target.value.trim() || null }));
+    field("gap").addEventListener("change", ({ target }) => {
+      if (target.validity.valid) this.#setParam({ name: GAP, value: target.value === "" ? null : target.valueAsNumber });
+      this.#show();
+    });
     field("before").addEventListener("change", ({ target }) => this.#pause(target, -1));
     field("after").addEventListener("change", ({ target }) => this.#pause(target, 1));
     const buttons = {
@@ -212,6 +217,9 @@ export class LinePanel {
     put("seed", shared(lines, "seed"));
     put("instruct", shared(lines.map(({ params }) => params ?? {}), "instruct"));
     const single = lines.length === 1;
+    const usual = this.#parts.playback.gapBefore(lines[0].line_id);
+    field("gap").dataset.empty = single && usual ? `${usual.toFixed(2)}, as usual` : "as usual";
+    put("gap", shared(lines.map(({ params }) => params ?? {}), GAP));
     for (const [name, by] of [["before", -1], ["after", 1]]) {
       field(name).disabled = !single;
       field(name).dataset.empty = single ? "" : "one line only";

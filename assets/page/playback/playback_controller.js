@@ -5,8 +5,10 @@ import { bus } from "../core/bus.js";
 import { askDialog, byId, setHidden, setText } from "../core/dom.js";
 import { formatCount, formatLeft } from "../core/format.js";
 import { announce, showError, showNotice } from "../core/notices.js";
-import { isMissing, isPending } from "../document/document.js";
+import { isMissing, isPending, RATE_HZ } from "../document/document.js";
 import { sectionOf } from "../editor/sections.js";
+import { formatSpace } from "./gap_grip.js";
+import { spaceEdit } from "./gaps.js";
 import { isAudible } from "./playlist.js";
 import { PeakCache } from "./timeline.js";
 
@@ -107,6 +109,7 @@ export class PlaybackController {
     bus.on("engine.wanted", () => parts.player.unlock());
     bus.on("engine.arrived", () => this.readWithNewEngine());
     bus.on("timeline.seek", (place) => this.#seek(place));
+    bus.on("timeline.space", (change) => this.#setSpace(change));
     bus.on("transport.read", () => this.read());
     bus.on("transport.cancel", () => this.cancel());
     bus.on("transport.toggle", () => this.toggle());
@@ -194,6 +197,11 @@ export class PlaybackController {
     if (next) this.placeAt(next.line_id);
   }
 
+  /** Seconds between the line before and this one. @param {string} lineId */
+  gapBefore(lineId) {
+    return this.#parts.player.playlist.gapBefore(lineId) / RATE_HZ;
+  }
+
   placeAt(lineId) {
     return this.#seek(this.#parts.player.playlist.startOf(lineId));
   }
@@ -236,6 +244,12 @@ export class PlaybackController {
     this.#showClock();
   }
 
+  /** One edit, so that one undo takes it back. */
+  #setSpace({ space, seconds, group = null }) {
+    this.#parts.project.edit([spaceEdit(space, seconds)], { group });
+    announce(`${space.pause ? "Pause" : "Gap"} before ${space.line.speaker ?? "the recording"}: ${formatSpace(seconds)}`);
+  }
+
   /** Send the playing line to the studio, so that it is rendered first. */
   #focus(lineId) {
     const { project } = this.#parts;
@@ -256,7 +270,7 @@ export class PlaybackController {
   /** Update the playlist and the timeline from the project. */
   show() {
     const { project, player, timeline, lines } = this.#parts;
-    player.refresh(project.lines);
+    player.refresh(project.lines, project.view.settings);
     timeline.show(player.playlist, (speaker) => lines.colour(speaker));
     this.#showJob();
     this.#showClock();

@@ -6,6 +6,7 @@ import { bus, Bus } from "../core/bus.js";
 import { byId, safeColour } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
 import { RATE_HZ } from "../document/document.js";
+import { GapGrip } from "./gap_grip.js";
 import { Playlist } from "./playlist.js";
 
 export const RULER_PX = 16;
@@ -121,6 +122,7 @@ const BAR_PX = 3; // with the gap after it
 const CORE = 0.4; // height of a line with audio whose waveform isn't shown
 const RULED_PX = 48;
 const STEP_S = 5;
+const SPACE_STEPS = { ArrowLeft: -1, ArrowRight: 1 };
 const MOST_ZOOM = 64;
 const LEAST_PX = 3;
 const MARK_PX = 110;
@@ -141,6 +143,7 @@ export class Timeline {
   #drawn = false;
   // Cached, as reading it from the document would cause a layout at every edit.
   #size = { width: 0, height: 0 };
+  #grip = new GapGrip(this);
 
   constructor() {
     new ResizeObserver(([{ contentRect }]) => {
@@ -169,6 +172,25 @@ export class Timeline {
     this.#colour = colour;
     this.#root.setAttribute("aria-valuemax", String(Math.round(playlist.total / RATE_HZ)));
     this.#later();
+  }
+
+  /** What is shown. */
+  get playlist() {
+    return this.#playlist;
+  }
+
+  get px_per_sample() {
+    return this.#scale;
+  }
+
+  /** @param {number} clientX of a pointer @returns {number} the place in samples */
+  placeOf(clientX) {
+    return this.#left + (clientX - this.#root.getBoundingClientRect().left) / this.#scale;
+  }
+
+  /** @param {number} place in samples @returns {number} pixels from the timeline's left edge */
+  xOf(place) {
+    return (place - this.#left) * this.#scale;
   }
 
   /** Whether a take's waveform is loaded, or there is none. */
@@ -323,18 +345,22 @@ export class Timeline {
   }
 
   #press(event) {
-    if (!this.#playlist.total) return;
+    if (!this.#playlist.total || this.#grip.press(event)) return;
     this.#root.setPointerCapture(event.pointerId);
-    const seek = ({ clientX }) => {
-      const box = this.#root.getBoundingClientRect();
-      this.#seek(this.#left + (clientX - box.left) / this.#scale);
-    };
+    const seek = ({ clientX }) => this.#seek(this.placeOf(clientX));
     seek(event);
     this.#root.onpointermove = seek;
     this.#root.onpointerup = () => (this.#root.onpointermove = null);
   }
 
   #key(event) {
+    if (event.key === "Escape") return void (this.#grip.letGo() && event.stopPropagation());
+    if (event.altKey && event.key in SPACE_STEPS) {
+      this.#grip.step(this.#place, SPACE_STEPS[event.key]);
+      event.preventDefault();
+      event.stopPropagation();
+      return;
+    }
     const steps = { ArrowLeft: -STEP_S, ArrowRight: STEP_S, PageUp: -30, PageDown: 30 };
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key in steps) this.#seek(this.#place + steps[event.key] * RATE_HZ);
