@@ -141,7 +141,7 @@ class FileForm:
         kbps: Bit rate of MP3, AAC and Opus; None for the usual one.
         names: How the files of lines in a zip are named, with the fields of `check_names`.
         podcast: Whether a zip has chapters and transcript as podcasts have them.
-        beside: Further files of a zip by name, such as captions.
+        documents: Further files of a zip by name, such as captions.
     """
 
     tags: FileTags = field(default_factory=FileTags)
@@ -149,7 +149,7 @@ class FileForm:
     kbps: int | None = None
     names: str = FILE_NAMES
     podcast: bool = False
-    beside: Mapping[str, bytes] = field(default_factory=dict)
+    documents: Mapping[str, bytes] = field(default_factory=dict)
 
     def rate_hz(self, audio_format: AudioFormat) -> int:
         """The sample rate of a file."""
@@ -379,7 +379,7 @@ def add_documents(
     form: FileForm,
 ) -> None:
     """Add what a zip holds besides its sound."""
-    for name, data in form.beside.items():
+    for name, data in form.documents.items():
         archive.writestr(name, data, zipfile.ZIP_DEFLATED)
     if form.podcast:
         _add_podcast_files(archive, timeline, captions, form.tags)

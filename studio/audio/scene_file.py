@@ -152,10 +152,10 @@ class Scene:
         target = options.mastering.target
         tags = replace(self.tags, chapters=self.list_chapters())
         mp3 = target.mp3 if target else STUDIO_MP3
-        beside: dict[str, bytes] = {}
+        documents: dict[str, bytes] = {}
         if options.captions and _is_zip(path):
-            beside = {f"scene{suffix}": data for suffix, data in self.write_captions().items()}
-        form = FileForm(tags, mp3, options.kbps, options.names, options.podcast, beside)
+            documents = {f"scene{suffix}": data for suffix, data in self.write_captions().items()}
+        form = FileForm(tags, mp3, options.kbps, options.names, options.podcast, documents)
 
         def watch(blocks: Iterable[Samples], rate_hz: int = STUDIO_RATE_HZ) -> Iterator[Samples]:
             return report_progress(blocks, self.timeline, passes.begin(), rate_hz=rate_hz)

@@ -54,7 +54,7 @@ from studio.errors import BadInput, Conflict, SettingError, StorageFailed
 from studio.hearing.timing_files import (
     TimedLine,
     timing_format_of,
-    write_captions_beside,
+    write_scene_captions,
     write_timing,
 )
 from studio.services.line_checks import check_settings
@@ -489,7 +489,9 @@ def _write(
     loudness = None
     try:
         scene = replace(
-            build_scene(job), kept_loudness=LoudnessStore(), write_captions=documents.write_beside
+            build_scene(job),
+            kept_loudness=LoudnessStore(),
+            write_captions=documents.write_scene_captions,
         )
         for output in arguments.outputs:
             if output == STANDARD:
@@ -506,7 +508,7 @@ def _write(
                 loudness = describe(scene, output).write(output, arguments.sound)
                 if arguments.sound.captions and output.suffix.lower() != ".zip":
                     with open_atomic(output.with_suffix(".srt")) as file:
-                        file.write(documents.write_beside()[".srt"])
+                        file.write(documents.write_scene_captions()[".srt"])
         return Written(arguments.outputs[0], loudness, arguments.sound)
     except Conflict:
         return None
@@ -556,9 +558,9 @@ class _Documents:
         lines, duration_s = self._time()
         return write_timing(lines, format_, duration_s)
 
-    def write_beside(self) -> dict[str, bytes]:
+    def write_scene_captions(self) -> dict[str, bytes]:
         """The captions that lie beside the sound, by suffix."""
-        return write_captions_beside(*self._time())
+        return write_scene_captions(*self._time())
 
     def _time(self) -> tuple[list[TimedLine], float]:
         if self.timed is None:

@@ -92,7 +92,7 @@ def write_timing(lines: Sequence[TimedLine], format_: TimingFormat, duration_s: 
     return _WRITERS[format_](lines, duration_s).encode()
 
 
-def write_captions_beside(lines: Sequence[TimedLine], duration_s: float) -> dict[str, bytes]:
+def write_scene_captions(lines: Sequence[TimedLine], duration_s: float) -> dict[str, bytes]:
     """Captions of a scene by the suffix of their file, as they lie beside its sound."""
     return {
         ".srt": write_timing(lines, TimingFormat.CAPTIONS_SRT, duration_s),

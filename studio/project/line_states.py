@@ -201,8 +201,8 @@ class LineStates:
         takes = [self.find_chosen(line) for line in lines]
         silence_s = sum(line.duration_s or 0.0 for line in lines)
         gaps_s = self._document.gaps.find(line.to_dialog_line() for line in lines)
-        heard_s = [gap_s for take, gap_s in zip(takes, gaps_s, strict=True) if take]
-        silence_s += sum(heard_s[1:])
+        sounding_s = [gap_s for take, gap_s in zip(takes, gaps_s, strict=True) if take]
+        silence_s += sum(sounding_s[1:])
         return silence_s + sum(take.samples for take in takes if take) / STUDIO_RATE_HZ
 
     def is_ready(self, line: ProjectLine) -> bool:

@@ -36,7 +36,7 @@ from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import Speaker
 
-_NOT_HEARD = frozenset((MOOD, GAP))
+_NO_SOUND = frozenset((MOOD, GAP))
 """Parameters that don't decide how a take sounds; a mood counts through its sample's digest."""
 
 _SINGLE_BUILTIN = ("built-in",)
@@ -248,7 +248,7 @@ class RenderContext:
         return voice.select_digest(mood)
 
     def _key(self, line: ProjectLine, mark: tuple[str | None, ...], backend: str) -> str:
-        others = {name: value for name, value in line.params.items() if name not in _NOT_HEARD}
+        others = {name: value for name, value in line.params.items() if name not in _NO_SOUND}
         params = _normalize_numbers({**self.defaults, **others})
         if SPEED.name in others and SPEED.name not in self.defaults:
             # Outdates the takes of the time when such a voice ignored a speed.

@@ -36,7 +36,7 @@ from studio.dialog.formats.dialog_file import TIMED, Format, export_dialog, expo
 from studio.dialog.gaps import add_gaps
 from studio.dialog.model import Dialog, Line, Notice, Silence, UnspokenKind, name_key
 from studio.errors import Cancelled, Conflict, NotFound, StorageFailed, StudioError
-from studio.hearing.timing_files import TimedLine, place_in_scene, write_captions_beside
+from studio.hearing.timing_files import TimedLine, place_in_scene, write_scene_captions
 from studio.hearing.word_times import Alignment
 from studio.project.cover import read_project_cover
 from studio.project.document import LineKind, number_lines
@@ -99,7 +99,7 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
             if view.line.unspoken is UnspokenKind.HEADING
         ),
         tags,
-        lambda: write_captions_beside(
+        lambda: write_scene_captions(
             _time_entries(session, timeline, dict(numbered))[0], timeline.duration_s
         ),
     )

@@ -145,12 +145,12 @@ function change(state, lineId, fields) {
   if (!line) return;
   const next = { ...line, ...fields };
   if (line.kind === "silence") next.samples = Math.round(next.duration_s * RATE_HZ);
-  else if (SOUNDING.some((name) => name in fields && isHeard(name, fields[name], line[name]))) outdate(next);
+  else if (SOUNDING.some((name) => name in fields && changesSound(name, fields[name], line[name]))) outdate(next);
   state.lines.set(lineId, next);
 }
 
 /** Whether another value of a field changes how the line sounds; its gap doesn't. */
-function isHeard(name, now, before) {
+function changesSound(name, now, before) {
   if (name !== "params") return now !== before;
   return JSON.stringify(withGap(now, null)) !== JSON.stringify(withGap(before, null));
 }

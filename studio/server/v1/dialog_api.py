@@ -25,7 +25,7 @@ from studio.engine.job import (
     find_segment_issues,
 )
 from studio.errors import BadInput, Conflict, NotFound
-from studio.hearing.timing_files import TimingFormat, write_captions_beside, write_timing
+from studio.hearing.timing_files import TimingFormat, write_scene_captions, write_timing
 from studio.server.policies import DiskUse, PerStudio, RequestClass, StudioDep, speech_policy
 from studio.server.transfers import attachment, make_file, mastering_of, unless_left
 from studio.server.v1.sound_query import SoundQuery
@@ -197,7 +197,7 @@ def audio(
     scene = replace(
         scene,
         kept_loudness=studio.kept_loudness,
-        write_captions=lambda: write_captions_beside(
+        write_captions=lambda: write_scene_captions(
             *time_render(job, stream.dialog, studio.aligner)[:2]
         ),
     )
