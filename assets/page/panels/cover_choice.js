@@ -3,6 +3,7 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, setHidden, setText } from "../core/dom.js";
 import { announce, showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 
 /** A row of the form that saves the sound. */
 export class CoverChoice {
@@ -30,7 +31,7 @@ export class CoverChoice {
   #show(isThere) {
     setHidden(this.#image, !isThere);
     setHidden(byId("cover-remove"), !isThere);
-    setText(byId("cover-choose"), isThere ? "Replace" : "Choose an image");
+    setText(byId("cover-choose"), isThere ? t`Replace` : t`Choose an image`);
   }
 
   async #choose() {
@@ -40,9 +41,9 @@ export class CoverChoice {
     try {
       await api.putCover(this.#project.id, image);
       this.#image.setAttribute("src", `${api.coverUrl(this.#project.id)}?at=${Date.now()}`);
-      announce("The cover is kept with the project.");
+      announce(t`The cover is kept with the project.`);
     } catch (error) {
-      showError("The image can’t be the cover", error);
+      showError(t`The image can’t be the cover`, error);
     }
   }
 
@@ -52,9 +53,9 @@ export class CoverChoice {
       this.#image.removeAttribute("src");
       this.#show(false);
       byId("cover-choose").focus();
-      announce("The project has no cover now.");
+      announce(t`The project has no cover now.`);
     } catch (error) {
-      showError("The cover can’t be taken away", error);
+      showError(t`The cover can’t be taken away`, error);
     }
   }
 }

@@ -2,6 +2,7 @@
 import { bus } from "../core/bus.js";
 import { byId, setHidden, setText } from "../core/dom.js";
 import { announce } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { MAX_PAUSE_S, RATE_HZ } from "../document/document.js";
 import { MOST_GAP_S, spaceBefore } from "./gaps.js";
 
@@ -54,7 +55,7 @@ export class GapGrip {
     const { playlist } = this.#timeline;
     const at = playlist.at(place);
     const space = spaceBefore(playlist, at) ?? this.#following(at);
-    if (!space) return announce("There is no space before the first line.");
+    if (!space) return announce(t`There is no space before the first line.`);
     const seconds = clamp(space, Math.round((secondsOf(space) + by * STEP_S) / STEP_S) * STEP_S);
     bus.emit("timeline.space", { space, seconds, group: `space-${space.line.line_id}` });
     return undefined;
@@ -115,7 +116,7 @@ export class GapGrip {
     this.#grip.style.transform = `translateX(${left}px)`;
     this.#grip.style.width = `${Math.max(2, shown * RATE_HZ * scale)}px`;
     this.#grip.classList.toggle("at-end", left > this.#root.clientWidth - VALUE_PX);
-    setText(this.#value, `${space.pause ? "Pause" : "Gap"} ${formatSpace(shown)}`);
+    setText(this.#value, `${space.pause ? t`Pause` : "Gap"} ${formatSpace(shown)}`);
   }
 }
 
