@@ -112,6 +112,8 @@ class Caption:
         issues: What may not be right about its sound, in sentences.
         at_s: When each step of its render was reached, by name, in seconds since the render
             started; empty when unknown.
+        number: As the page numbers its line, without pauses, headings and notes; None where there
+            is no page, so that the lines of the timeline are counted.
     """
 
     line_number: int | None = None
@@ -120,6 +122,7 @@ class Caption:
     issues: tuple[str, ...] = ()
     at_s: Mapping[str, float] = field(default_factory=dict)
     line_id: str | None = None
+    number: int | None = None
 
 
 NO_CAPTION = Caption()
@@ -138,6 +141,7 @@ class FileForm:
         kbps: Bit rate of MP3, AAC and Opus; None for the usual one.
         names: How the files of lines in a zip are named, with the fields of `check_names`.
         podcast: Whether a zip has chapters and transcript as podcasts have them.
+        documents: Further files of a zip by name, such as captions.
     """
 
     tags: FileTags = field(default_factory=FileTags)
@@ -145,6 +149,7 @@ class FileForm:
     kbps: int | None = None
     names: str = FILE_NAMES
     podcast: bool = False
+    documents: Mapping[str, bytes] = field(default_factory=dict)
 
     def rate_hz(self, audio_format: AudioFormat) -> int:
         """The sample rate of a file."""
@@ -242,8 +247,7 @@ def export_zip(
                 for entry in iter_audible(timeline):
                     add_wav(archive, named[entry.segment_idx], mix.part(entry), entry.n_samples)
         _add_json(archive, "manifest.json", _build_manifest(timeline, captions, named))
-        if form.podcast:
-            add_podcast_files(archive, timeline, captions, form.tags)
+        add_documents(archive, timeline, captions, form)
 
 
 def iter_audible(timeline: Timeline) -> Iterator[TimelineEntry]:
@@ -268,7 +272,7 @@ def check_size(timeline: Timeline, path: Path, bytes_a_sample: float) -> None:
     """Check that there is audio to write, that it isn't too long, and that it fits on the disk."""
     if timeline.n_samples == 0:
         raise BadInput("There is no audio to save yet. Render at least one line first.")
-    check_silence(sum(entry.duration_s for entry in timeline.entries if entry.source is None))
+    check_silence(timeline.silence_s)
     size_bytes = timeline.n_samples * bytes_a_sample
     with storage_errors(path):
         free_bytes = shutil.disk_usage(path.parent).free
@@ -358,7 +362,7 @@ def name_files(
     for segment_idx in audible:
         caption = captions.get(segment_idx, NO_CAPTION)
         name = pattern.format(
-            number=f"{numbers[segment_idx]:04d}",
+            number=f"{caption.number or numbers[segment_idx]:04d}",
             segment=f"{segment_idx + 1:04d}",
             id=caption.line_id or f"{segment_idx:04d}",
             speaker=build_file_label(caption.speaker or "audio"),
@@ -373,7 +377,20 @@ def name_files(
     return named
 
 
-def add_podcast_files(
+def add_documents(
+    archive: zipfile.ZipFile,
+    timeline: Timeline,
+    captions: Mapping[int, Caption],
+    form: FileForm,
+) -> None:
+    """Add what a zip holds besides its sound."""
+    for name, data in form.documents.items():
+        archive.writestr(name, data, zipfile.ZIP_DEFLATED)
+    if form.podcast:
+        _add_podcast_files(archive, timeline, captions, form.tags)
+
+
+def _add_podcast_files(
     archive: zipfile.ZipFile,
     timeline: Timeline,
     captions: Mapping[int, Caption],

@@ -68,6 +68,11 @@ class Cover:
         except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
             raise BadInput("A cover is a JPEG or PNG image; this one can't be read.") from error
 
+    @property
+    def media_type(self) -> str:
+        """Its media type."""
+        return _COVER_CODECS[self.image[0]][1]
+
 
 def find_common_language(languages: Iterable[str | None]) -> str | None:
     """The language that most lines have; None if most have none."""

@@ -214,10 +214,10 @@ class Master:
         return scaled if self.ceiling_db is None else limit_peaks(scaled, self.ceiling_db)
 
     def _scaled(self, timeline: Timeline) -> Iterator[Samples]:
-        for entry in timeline.entries:
-            gain_db = self.gain_db + self.voices_db.get(entry.segment_idx, 0.0)
+        for span in timeline.spans():
+            gain_db = self.gain_db + self.voices_db.get(span.segment_idx, 0.0)
             gain = np.float32(10 ** (gain_db / 20))
-            for block in timeline.read(entry):
+            for block in timeline.read(span):
                 yield block if gain == 1 else block * gain
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -22,12 +23,18 @@ from studio.audio.export import (
     report_progress,
 )
 from studio.audio.file_tags import Chapter, FileTags
+from studio.audio.kept_loudness import LoudnessStore, Measurement, identify_scene
 from studio.audio.loudness import Loudness, find_acx_faults, measure_file_loudness, measure_loudness
 from studio.audio.mastering import BlockObserver, LevelScale, Master, Mastering, plan_master
 from studio.audio.timeline import Timeline
 from studio.audio.tracks import export_tracks
 from studio.dialog.model import name_key
 from studio.errors import BadInput, Conflict
+
+log = logging.getLogger(__name__)
+
+Watch = Callable[..., Iterator[Samples]]
+"""Passes blocks on and reports progress, at a rate that it may be given."""
 
 _LOUDNESS_TOLERANCE_DB = 0.5
 _PASS_SHARE = 0.45  # of the remaining work: the number of passes isn't known beforehand
@@ -43,6 +50,7 @@ class ExportOptions:
         kbps: Bit rate of MP3, AAC and Opus, one of `BIT_RATES_KBPS`; None for the usual one.
         names: How the files of lines in a zip are named, with the fields of `check_names`.
         podcast: Whether a zip has chapters and transcript as podcasts have them.
+        captions: Whether a zip has captions of the whole scene, `scene.srt` and `scene.vtt`.
         is_measured: Whether the finished file's loudness is measured, which reads it once more.
     """
 
@@ -52,6 +60,7 @@ class ExportOptions:
     kbps: int | None = None
     names: str = FILE_NAMES
     podcast: bool = False
+    captions: bool = False
 
 
 AS_RENDERED = ExportOptions()
@@ -82,12 +91,16 @@ class Scene:
         captions: Who says what, by `segment_idx`, for taken and skipped segments alike.
         sections: Titles of sections, by the `segment_idx` of the first segment that may follow.
         tags: What a file says of it, without the chapters.
+        write_captions: Times what is said, which may take a while, and writes captions by suffix.
+        kept_loudness: Keeps what is measured; None measures each time.
     """
 
     timeline: Timeline
     captions: Mapping[int, Caption]
     sections: tuple[tuple[int, str], ...] = ()
     tags: FileTags = field(default_factory=FileTags)
+    write_captions: Callable[[], Mapping[str, bytes]] = field(default=dict, compare=False)
+    kept_loudness: LoudnessStore | None = field(default=None, compare=False)
 
     def described(self, title: str, engine_titles: Mapping[str, str]) -> Scene:
         """The scene with a title, and its engines named for people."""
@@ -139,12 +152,16 @@ class Scene:
         target = options.mastering.target
         tags = replace(self.tags, chapters=self.list_chapters())
         mp3 = target.mp3 if target else STUDIO_MP3
-        form = FileForm(tags, mp3, options.kbps, options.names, options.podcast)
+        documents: dict[str, bytes] = {}
+        if options.captions and _is_zip(path):
+            documents = {f"scene{suffix}": data for suffix, data in self.write_captions().items()}
+        form = FileForm(tags, mp3, options.kbps, options.names, options.podcast, documents)
 
         def watch(blocks: Iterable[Samples], rate_hz: int = STUDIO_RATE_HZ) -> Iterator[Samples]:
             return report_progress(blocks, self.timeline, passes.begin(), rate_hz=rate_hz)
 
-        master = self._plan_master(options.mastering, watch)
+        known = self._measure(options.mastering, watch)
+        master = known.master
         if _is_zip(path):
             export = export_tracks if options.tracks else export_zip
             export(
@@ -158,13 +175,21 @@ class Scene:
         else:
             export_audio(path, self.timeline, master=master, form=form, on_progress=passes.begin())
         found = None
-        if options.is_measured and _is_zip(path):
-            found = measure_loudness(watch(master.blocks(self.timeline)))
-        elif options.is_measured:
-            rate_hz = form.rate_hz(parse_format(path))
-            found = measure_file_loudness(path, partial(watch, rate_hz=rate_hz))
+        if options.is_measured:
+            name = f"{path.suffix.lower()} {options.kbps or ''}".strip()
+            found = known.find_loudness(name)
+            if found is None:
+                found = self._measure_file(path, master, form, watch)
+                self._keep(options.mastering, known.with_loudness(name, found))
         passes.end()
         return found
+
+    def _measure_file(self, path: Path, master: Master, form: FileForm, watch: Watch) -> Loudness:
+        log.info("Measuring the loudness of %s.", path.name)
+        if _is_zip(path):
+            return measure_loudness(watch(master.blocks(self.timeline)))
+        rate_hz = form.rate_hz(parse_format(path))
+        return measure_file_loudness(path, partial(watch, rate_hz=rate_hz))
 
     def mastered_blocks(self, mastering: Mastering) -> Iterator[Samples]:
         """The mastered scene, block by block; float32 [samples] at the studio's rate.
@@ -173,13 +198,37 @@ class Scene:
             BadInput: It is too quiet or too short to have a loudness.
             StorageFailed: A take can't be read.
         """
-        return self._plan_master(mastering).blocks(self.timeline)
+        return self._measure(mastering).master.blocks(self.timeline)
 
-    def _plan_master(self, mastering: Mastering, watch: BlockObserver = iter) -> Master:
-        # Names that differ only in case are one speaker.
+    def _measure(self, mastering: Mastering, watch: BlockObserver = iter) -> Measurement:
+        """What is known of the scene's level; it is read through where that isn't kept."""
+        kept = self._find_kept(mastering)
+        if kept is not None:
+            return kept
+        if not mastering.is_none:
+            log.info("Measuring the loudness of a scene of %.1f s.", self.timeline.duration_s)
+        known = Measurement(plan_master(self.timeline, self._speakers, mastering, watch))
+        if not mastering.is_none:
+            self._keep(mastering, known)
+        return known
+
+    @property
+    def _speakers(self) -> dict[int, str]:
+        """Who speaks; names that differ only in case are one speaker."""
         captioned = self.captions.items()
-        speakers = {idx: name_key(one.speaker) for idx, one in captioned if one.speaker}
-        return plan_master(self.timeline, speakers, mastering, watch)
+        return {idx: name_key(one.speaker) for idx, one in captioned if one.speaker}
+
+    def _find_kept(self, mastering: Mastering) -> Measurement | None:
+        if self.kept_loudness is None:
+            return None
+        return self.kept_loudness.find(self._identify(mastering))
+
+    def _keep(self, mastering: Mastering, known: Measurement) -> None:
+        if self.kept_loudness is not None:
+            self.kept_loudness.keep(self._identify(mastering), known)
+
+    def _identify(self, mastering: Mastering) -> str:
+        return identify_scene(self.timeline, self._speakers, mastering)
 
 
 def describe_result(loudness: Loudness, options: ExportOptions) -> tuple[str, ...]:

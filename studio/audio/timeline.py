@@ -1,4 +1,4 @@
-"""A timeline: takes and silences laid end to end, exact to the sample."""
+"""A timeline: takes and silences laid end to end or with gaps, exact to the sample."""
 
 from __future__ import annotations
 
@@ -24,19 +24,22 @@ class TakePart:
 
     Attributes:
         gain_db: Added where it is laid out; the file stays as it is.
+    `gap_s` is the silence before it, unless it is the first one laid.
     """
 
     segment_idx: int
     path: Path
     gain_db: float = 0.0
+    gap_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class SilencePart:
-    """Digital silence, rounded to the nearest sample as `Clip.silence` does."""
+    """Digital silence, rounded to the nearest sample as `Clip.silence` does; a gap as a take."""
 
     segment_idx: int
     duration_s: float
+    gap_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,10 @@ class FailedPart:
 
 
 TimelinePart = TakePart | SilencePart | FailedPart
+
+
+GAP_IDX = -1
+"""In the place of the `segment_idx` of a gap, which is no segment's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,7 @@ class TimelineEntry:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Entries without gaps or overlaps, and the segments that are left out.
+    """Entries without overlaps, silent between them, and the segments that are left out.
 
     Made by `lay_out`. Nothing but the entries is in memory: the audio is read when it is asked for.
     """
@@ -91,7 +98,7 @@ class Timeline:
 
     @property
     def n_samples(self) -> int:
-        """Length in samples: the sum of the entries."""
+        """Length in samples: of the entries and the gaps between them."""
         return self.entries[-1].end_sample if self.entries else 0
 
     @property
@@ -108,16 +115,30 @@ class Timeline:
         Raises:
             StorageFailed: A take is gone or has changed since the timeline was laid out.
         """
+        for span in self.spans():
+            yield from self.read(span)
+
+    def spans(self) -> Iterator[TimelineEntry]:
+        """The entries, and silent ones with the `segment_idx` `GAP_IDX` for the gaps."""
+        at_sample = 0
         for entry in self.entries:
-            yield from self.read(entry)
+            if entry.start_sample > at_sample:
+                yield TimelineEntry(GAP_IDX, at_sample, entry.start_sample - at_sample)
+            yield entry
+            at_sample = entry.end_sample
+
+    @property
+    def silence_s(self) -> float:
+        """Length of all that is silent, in seconds."""
+        return sum(span.duration_s for span in self.spans() if span.source is None)
 
     def read(self, entry: TimelineEntry) -> Iterator[Samples]:
-        """Read one of its entries, as `blocks` does all of them."""
+        """Read one of its spans, as `blocks` does all of them."""
         return _read_silence(entry) if entry.source is None else _read_take(entry)
 
 
 def lay_out(parts: Iterable[TimelinePart]) -> Timeline:
-    """Lay parts end to end in the order given.
+    """Lay parts in the order given, each after its gap.
 
     A failed part and a take whose file can't be used take no time; both stand in `skipped`.
     """
@@ -125,7 +146,7 @@ def lay_out(parts: Iterable[TimelinePart]) -> Timeline:
     skipped: list[FailedPart] = []
     at_sample = 0
     for part in parts:
-        entry = _place_part(part, at_sample)
+        entry = _place_part(part, at_sample, is_first=not entries)
         if isinstance(entry, FailedPart):
             skipped.append(entry)
         else:
@@ -153,7 +174,11 @@ async def stream_timeline(timeline: Timeline) -> AsyncIterator[Samples]:
         yield block
 
 
-def _place_part(part: TimelinePart, at_sample: int) -> TimelineEntry | FailedPart:
+def _place_part(
+    part: TimelinePart, at_sample: int, *, is_first: bool
+) -> TimelineEntry | FailedPart:
+    if not isinstance(part, FailedPart) and not is_first:
+        at_sample += round(part.gap_s * STUDIO_RATE_HZ)
     match part:
         case FailedPart():
             return part

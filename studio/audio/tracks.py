@@ -14,7 +14,7 @@ from studio.audio.export import (
     Caption,
     FileForm,
     OnProgress,
-    add_podcast_files,
+    add_documents,
     add_wav,
     build_file_label,
     check_size,
@@ -98,8 +98,7 @@ def export_tracks(
         archive.writestr("labels.txt", _write_labels(timeline, captions), zipfile.ZIP_DEFLATED)
         project = _write_reaper_project(tracks, captions, form.tags.chapters)
         archive.writestr("scene.rpp", project, zipfile.ZIP_DEFLATED)
-        if form.podcast:
-            add_podcast_files(archive, timeline, captions, form.tags)
+        add_documents(archive, timeline, captions, form)
 
 
 def _group_tracks(timeline: Timeline, captions: Mapping[int, Caption]) -> list[Track]:

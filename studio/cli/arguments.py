@@ -22,6 +22,7 @@ AUDIO_FORMATS = ("wav", "flac", "mp3", "opus", "m4a", "m4b")
 _BIT_RATES_KBPS = (64, 96, 128, 192)
 SCRIPT_FORMATS = ("txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl")
 
+_NATURAL_GAP_S = 0.35  # as in `studio.dialog.gaps`
 _MAX_TRIES = 4  # as in `studio.engine.job`, which needs packages
 
 
@@ -193,6 +194,14 @@ def _add_sound(parser: argparse.ArgumentParser) -> None:
         help="podcast, audiobook, broadcast, or LUFS from -30 to -9 (default: rendered)",
     )
     parser.add_argument("--even", action="store_true", help="even out the speakers' loudness")
+    parser.add_argument(
+        "--gap",
+        metavar="S",
+        type=float,
+        default=0.0,
+        help="seconds between lines, with a natural spread (default: 0; new projects have "
+        f"{_NATURAL_GAP_S:g})",
+    )
     parser.add_argument("--tracks", action="store_true", help="a .zip with a track each speaker")
     parser.add_argument(
         "--bitrate",
@@ -209,6 +218,11 @@ def _add_sound(parser: argparse.ArgumentParser) -> None:
         default="{segment}-{speaker}",
         help="of a .zip's files, from {number}, {segment}, {speaker} and {words} (default: "
         "{segment}-{speaker})",
+    )
+    parser.add_argument(
+        "--captions",
+        action="store_true",
+        help="beside each sound a .srt in short lines; in a .zip scene.srt and scene.vtt",
     )
     parser.add_argument(
         "--podcast", action="store_true", help="a .zip with chapters and transcript as JSON, too"

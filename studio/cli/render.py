@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 from studio.audio.export import check_names
 from studio.audio.file_tags import Cover, read_cover
+from studio.audio.kept_loudness import LoudnessStore
 from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering, parse_target
 from studio.audio.scene_file import ExportOptions, Scene, check_export_options, describe_result
@@ -32,6 +33,7 @@ from studio.dialog.formats.dialog_file import (
     import_dialog,
 )
 from studio.dialog.formats.pronunciation_lists import read_pronunciations
+from studio.dialog.gaps import check_gap
 from studio.dialog.model import (
     MAX_SCRIPT_BYTES,
     Dialog,
@@ -50,7 +52,12 @@ from studio.engine.job import (
     find_segment_issues,
 )
 from studio.errors import BadInput, Conflict, SettingError, StorageFailed
-from studio.hearing.timing_files import TimedLine, timing_format_of, write_timing
+from studio.hearing.timing_files import (
+    TimedLine,
+    timing_format_of,
+    write_scene_captions,
+    write_timing,
+)
 from studio.project.characters import Character
 from studio.services.line_checks import check_settings
 from studio.services.render_timings import time_render
@@ -199,6 +206,7 @@ class RenderArguments:
     cover: Cover | None = None
     keep_tries: Path | None = None
     characters: Mapping[str, Character] = field(default_factory=dict)
+    gap_s: float = 0.0
 
     def describe(self, scene: Scene, output: Path, engine_titles: Mapping[str, str]) -> Scene:
         """A scene with the tags that were asked for."""
@@ -222,6 +230,7 @@ class RenderArguments:
             kbps=arguments.bitrate,
             names=check_names(arguments.names),
             podcast=arguments.podcast,
+            captions=arguments.captions,
         )
         outputs = tuple(dict.fromkeys(arguments.output))
         for output in outputs:
@@ -247,6 +256,7 @@ class RenderArguments:
             None if arguments.cover is None else read_cover(arguments.cover),
             _check_tries_folder(arguments.keep_tries),
             dict(map(parse_character, arguments.character)),
+            check_gap(arguments.gap),
         )
 
     def apply(self, dialog: Dialog, backend: Backend) -> Dialog:
@@ -309,6 +319,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
             tries=arguments.tries,
             pronounce=pronouncing.spoken,
             characters=arguments.characters,
+            gap_s=arguments.gap_s,
         )
         manager = studio.engine.models.get_manager(studio.backend_name)
         check_settings(parsed.dialog, manager.backend, studio.backends().values())
@@ -487,7 +498,11 @@ def _write(
     """Write all files; None if no line was spoken, so that there is nothing to write."""
     loudness = None
     try:
-        scene = build_scene(job)
+        scene = replace(
+            build_scene(job),
+            kept_loudness=LoudnessStore(),
+            write_captions=documents.write_scene_captions,
+        )
         for output in arguments.outputs:
             if output == STANDARD:
                 path = folder / f"scene.{arguments.audio_format}"
@@ -501,6 +516,9 @@ def _write(
                     file.write(data)
             else:
                 loudness = describe(scene, output).write(output, arguments.sound)
+                if arguments.sound.captions and output.suffix.lower() != ".zip":
+                    with open_atomic(output.with_suffix(".srt")) as file:
+                        file.write(documents.write_scene_captions()[".srt"])
         return Written(arguments.outputs[0], loudness, arguments.sound)
     except Conflict:
         return None
@@ -547,11 +565,19 @@ class _Documents:
         format_ = timing_format_of(output.name)
         if format_ is None:
             return self.write_captions(output)
+        lines, duration_s = self._time()
+        return write_timing(lines, format_, duration_s)
+
+    def write_scene_captions(self) -> dict[str, bytes]:
+        """The captions that lie beside the sound, by suffix."""
+        return write_scene_captions(*self._time())
+
+    def _time(self) -> tuple[list[TimedLine], float]:
         if self.timed is None:
             lines, duration_s, problems = self.time_lines()
             self.timed = lines, duration_s
             self.notice([Notice(problem) for problem in problems])
-        return write_timing(self.timed[0], format_, self.timed[1])
+        return self.timed
 
 
 def _check_standard_output(sound: ExportOptions) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
+from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.timeline import TimelineEntry
 from studio.dialog.formats.caption_writer import PauseSpan
 from studio.dialog.formats.dialog_file import export_dialog, format_of_suffix
@@ -27,8 +28,13 @@ def write_captions(job: Job, dialog: Dialog, pronounce: Pronounce, output: Path)
     timed: list[tuple[Line, float]] = []
     pauses: dict[int, list[PauseSpan]] = {}
     entries = build_scene(job).timeline.entries
+    end_sample = 0
     for line_idx, group in groupby(entries, lambda one: _segment(job, one).line_idx):
         line, of_line = dialog.lines[line_idx], list(group)
+        gap_s = (of_line[0].start_sample - end_sample) / STUDIO_RATE_HZ
+        if gap_s:
+            timed.append((Silence(gap_s), gap_s))
+        end_sample = of_line[-1].end_sample
         if isinstance(line, Speech) and pronounce(line.text) != line.text:
             # Its segments have the spoken forms; the words that are written have no times.
             pauses[len(timed)] = _list_pauses(of_line)

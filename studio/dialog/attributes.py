@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import regex
 
+from studio.dialog.gaps import GAP, check_gap
 from studio.dialog.model import ParamValue
 from studio.errors import ScriptError
 
@@ -124,7 +125,7 @@ def check_param(key: str, value: ParamValue) -> ParamValue:
     too_large = isinstance(value, int) and abs(value) > MAX_SEED
     if too_large or (isinstance(value, float) and not math.isfinite(value)):
         raise ScriptError(f"The value of “{key}” is not a number that can be used.")
-    return value
+    return check_gap(value) if key == GAP else value
 
 
 def _key_and_value(part: str) -> tuple[str, ParamValue]:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from studio.dialog.attributes import check_audio_path, check_language, check_params, check_seed
+from studio.dialog.gaps import GAP, check_gap
 from studio.dialog.model import (
     MAX_LINES,
     MAX_SCRIPT_BYTES,
@@ -74,9 +75,11 @@ class _AudioItem(BaseModel):
 
     type: Literal["audio"]
     path: str
+    gap_s: float | None = None
 
     def line(self, number: int) -> Line:
-        return Audio(check_audio_path(self.path), number)
+        gap_s = None if self.gap_s is None else check_gap(self.gap_s)
+        return Audio(check_audio_path(self.path), number, gap_s)
 
 
 class _UnspokenItem(BaseModel):
@@ -198,7 +201,8 @@ def _item(line: Line) -> dict[str, object]:
         case Silence():
             return {"type": "silence", "duration": line.duration_s}
         case Audio():
-            return {"type": "audio", "path": line.path}
+            gap = {} if line.gap_s is None else {GAP: line.gap_s}
+            return {"type": "audio", "path": line.path, **gap}
         case Unspoken():
             return {"type": line.kind.value, "text": line.text}
         case Speech():

@@ -133,10 +133,11 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Audio:
-    """A recording to insert; `path` is as written in the script."""
+    """A recording to insert; `path` is as written in the script, `gap_s` the gap before it."""
 
     path: str
     line_number: int = field(default=0, compare=False)
+    gap_s: float | None = None
 
 
 class UnspokenKind(StrEnum):

@@ -7,7 +7,7 @@ long line is split into pieces that the backend speaks in one pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
 
@@ -15,6 +15,7 @@ import regex
 import sentencex
 
 from studio.dialog.directions import apply_directions
+from studio.dialog.gaps import GAP, Gaps
 from studio.dialog.model import (
     Audio,
     Dialog,
@@ -190,7 +191,7 @@ INSTRUCT = "instruct"
 LINE_ID = "id"
 """Parameter with a line's id in another program, such as a game's table; no voice reads it."""
 
-_NO_SETTINGS = frozenset((MOOD, LINE_ID))
+_NO_SETTINGS = frozenset((MOOD, LINE_ID, GAP))
 
 LanguagesOf = Callable[[str], Iterable[str]]
 """The languages to try for a speaker's lines, in order, by the speaker's name."""
@@ -264,11 +265,27 @@ class Plan:
     """Segments in the order of playback, with `segments[i].segment_idx == i`.
 
     `sections` has the title of each section and the index of the first segment that may follow it.
+    `gaps_s` has the gap before a segment, by its index, for the first segments of lines with a gap.
     """
 
     segments: tuple[Segment, ...]
     notices: tuple[Notice, ...] = ()
     sections: tuple[tuple[int, str], ...] = ()
+    gaps_s: Mapping[int, float] = field(default_factory=dict)
+
+    def with_gaps(self, gaps: Gaps, dialog: Dialog) -> Plan:
+        """The plan of a dialog with the gaps between its lines."""
+        found_s = list(gaps.find(dialog))
+        first: dict[int, int] = {}
+        for segment in self.segments:
+            first.setdefault(segment.line_idx, segment.segment_idx)
+        gaps_s = {idx: found_s[line_idx] for line_idx, idx in first.items() if found_s[line_idx]}
+        return replace(self, gaps_s=gaps_s)
+
+    def measure_silence_s(self) -> float:
+        """The duration of all pauses and gaps."""
+        pauses = (one.duration_s for one in self.segments if isinstance(one, SilenceSegment))
+        return sum(pauses) + sum(self.gaps_s.values())
 
 
 def plan(

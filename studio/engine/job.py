@@ -443,11 +443,10 @@ class Job:
 
     def summarize(self) -> JobSummary:
         """The job's totals so far."""
-        samples = sum(
-            record.samples or 0 for record in self.records if record.state is SegmentState.SAVED
-        )
+        saved = [one for one in self.records if one.state is SegmentState.SAVED]
+        gaps_s = (self.spec.plan.gaps_s.get(one.segment.segment_idx, 0.0) for one in saved[1:])
         return JobSummary(
-            audio_s=samples / STUDIO_RATE_HZ,
+            audio_s=sum(one.samples or 0 for one in saved) / STUDIO_RATE_HZ + sum(gaps_s),
             wall_s=self._ended_s if self._ended_s is not None else self.measure_elapsed_s(),
             first_audio_s=self._first_audio_s(),
             max_in_flight=self.max_in_flight,
@@ -584,7 +583,11 @@ def build_scene(job: Job) -> Scene:
             f"Line {first.line_number}: {first.message}"
         )
     messages = {one.segment_idx: one.message for one in find_segment_issues(job)}
-    parts = (_build_part(record, job.spec.levels_db) for record in job.records)
+    gaps_s, levels_db = job.spec.plan.gaps_s, job.spec.levels_db
+    parts = (
+        _build_part(record, gaps_s.get(idx, 0.0), levels_db)
+        for idx, record in enumerate(job.records)
+    )
     captions = {
         idx: _build_caption(record, messages.get(idx)) for idx, record in enumerate(job.records)
     }
@@ -598,18 +601,20 @@ def build_scene(job: Job) -> Scene:
     return Scene(timeline, captions, job.spec.plan.sections, tags)
 
 
-def _build_part(record: SegmentRecord, levels_db: Mapping[str, float]) -> TimelinePart | None:
+def _build_part(
+    record: SegmentRecord, gap_s: float, levels_db: Mapping[str, float]
+) -> TimelinePart | None:
     segment_idx = record.segment.segment_idx
     if record.state is SegmentState.FAILED:
         return FailedPart(segment_idx, record.message or "")
     if record.state is not SegmentState.SAVED:
         return None
     if isinstance(record.segment, SilenceSegment):
-        return SilencePart(segment_idx, record.segment.duration_s)
+        return SilencePart(segment_idx, record.segment.duration_s, gap_s)
     assert record.path is not None
     segment = record.segment
     speaker = name_key(segment.speaker) if isinstance(segment, SpeechSegment) else ""
-    return TakePart(segment_idx, record.path, levels_db.get(speaker, 0.0))
+    return TakePart(segment_idx, record.path, levels_db.get(speaker, 0.0), gap_s)
 
 
 def _build_caption(record: SegmentRecord, message: str | None) -> Caption:

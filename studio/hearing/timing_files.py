@@ -1,4 +1,4 @@
-"""Files of what is said when: JSON, Praat's TextGrid, Rhubarb's TSV, and captions by word."""
+"""Files of what is said when: JSON, Praat's TextGrid, Rhubarb's TSV, and captions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ from pathlib import PurePath
 
 from studio.dialog.formats.caption_writer import escape_vtt, format_time
 from studio.dialog.planning import split_sentences
+from studio.hearing.caption_cues import (
+    MAX_CAPTION_CHARS,
+    CaptionCue,
+    break_lines,
+    divide_cue,
+    lengthen_cues,
+    place_words,
+    spread_words,
+)
 from studio.hearing.visemes import REST, list_visemes
 from studio.hearing.word_times import Alignment, PhonemeTime, WordTime
-
-MAX_CAPTION_CHARS = 84
-"""Of a caption of a sentence: two lines of 42, as subtitlers have it; a longer one is divided."""
 
 _VERSION = 1
 _LEAST_MS = 1
@@ -63,6 +69,8 @@ class TimingFormat(StrEnum):
     SENTENCES_VTT = "sentences.vtt"
     WORDS_SRT = "words.srt"
     SENTENCES_SRT = "sentences.srt"
+    CAPTIONS_VTT = "captions.vtt"
+    CAPTIONS_SRT = "captions.srt"
 
 
 def timing_format_of(file_name: str) -> TimingFormat | None:
@@ -82,6 +90,14 @@ def write_timing(lines: Sequence[TimedLine], format_: TimingFormat, duration_s: 
     if format_ is TimingFormat.RHUBARB_BY_SPEAKER:
         return _write_rhubarb_by_speaker(lines, duration_s)
     return _WRITERS[format_](lines, duration_s).encode()
+
+
+def write_scene_captions(lines: Sequence[TimedLine], duration_s: float) -> dict[str, bytes]:
+    """Captions of a scene by the suffix of their file, as they lie beside its sound."""
+    return {
+        ".srt": write_timing(lines, TimingFormat.CAPTIONS_SRT, duration_s),
+        ".vtt": write_timing(lines, TimingFormat.CAPTIONS_VTT, duration_s),
+    }
 
 
 def _write_json(lines: Sequence[TimedLine], duration_s: float) -> str:
@@ -293,6 +309,37 @@ def _write_srt(lines: Sequence[TimedLine], cut: _Cut) -> str:
     )
 
 
+def _list_captions(
+    lines: Sequence[TimedLine], duration_s: float
+) -> list[tuple[TimedLine, CaptionCue]]:
+    """Captions as people read them, each with its line."""
+    found: list[tuple[TimedLine, CaptionCue]] = []
+    for line in lines:
+        words = line.words or spread_words(line.text, line.start_s, line.end_s)
+        spans = split_sentences(line.text, MAX_CAPTION_CHARS, line.language)
+        for cue in place_words(spans, words):
+            found += [(line, part) for part in divide_cue(cue, line.text)]
+    cues = lengthen_cues([cue for _, cue in found], duration_s)
+    return [(line, cue) for (line, _), cue in zip(found, cues, strict=True)]
+
+
+def _write_captions_vtt(lines: Sequence[TimedLine], duration_s: float) -> str:
+    return "WEBVTT\n" + "".join(
+        f"\n{format_time(cue.start_s, '.')} --> {format_time(cue.end_s, '.')}\n"
+        f"<v {escape_vtt(line.speaker)}>"
+        f"{break_lines(line.text[cue.start : cue.end], escape_vtt)}</v>\n"
+        for line, cue in _list_captions(lines, duration_s)
+    )
+
+
+def _write_captions_srt(lines: Sequence[TimedLine], duration_s: float) -> str:
+    return "\n".join(
+        f"{number}\n{format_time(cue.start_s, ',')} --> {format_time(cue.end_s, ',')}\n"
+        f"{break_lines(line.text[cue.start : cue.end]).replace('-->', '→')}\n"
+        for number, (line, cue) in enumerate(_list_captions(lines, duration_s), start=1)
+    )
+
+
 def _iter_cues(lines: Sequence[TimedLine], cut: _Cut) -> Iterator[_Cue]:
     for line in lines:
         yield from (cue for cue in cut(line) if cue.text and cue.end_s > cue.start_s)
@@ -306,4 +353,6 @@ _WRITERS: dict[TimingFormat, Callable[[Sequence[TimedLine], float], str]] = {
     TimingFormat.SENTENCES_VTT: lambda lines, _: _write_vtt(lines, _cut_sentences),
     TimingFormat.WORDS_SRT: lambda lines, _: _write_srt(lines, _cut_words),
     TimingFormat.SENTENCES_SRT: lambda lines, _: _write_srt(lines, _cut_sentences),
+    TimingFormat.CAPTIONS_VTT: _write_captions_vtt,
+    TimingFormat.CAPTIONS_SRT: _write_captions_srt,
 }

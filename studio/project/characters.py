@@ -11,7 +11,8 @@ from pydantic import Field, TypeAdapter
 
 from studio.dialog.attributes import check_params
 from studio.dialog.directions import directed_mood
-from studio.dialog.model import MAX_PAUSE_S, Dialog, Line, ParamValue, Speech, name_key
+from studio.dialog.gaps import MAX_GAP_S
+from studio.dialog.model import Dialog, Line, ParamValue, Speech, name_key
 from studio.dialog.planning import MOOD
 from studio.errors import BadInput
 from studio.voices.cast import Cast
@@ -29,13 +30,13 @@ class Character:
             its automatic voice.
         params: For lines without their own: the engine's parameters, `mood` and `instruct`.
         level_db: Added to the level of its lines where they are laid out, without a new take.
-        gap_s: The pause after its lines; None for the project's.
+        gap_s: About so long is the gap before its lines; None for the project's.
     """
 
     voices: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     level_db: Annotated[float, Field(ge=-30, le=12, allow_inf_nan=False)] = 0.0
-    gap_s: Annotated[float, Field(ge=0, le=MAX_PAUSE_S, allow_inf_nan=False)] | None = None
+    gap_s: Annotated[float, Field(ge=0, le=MAX_GAP_S, allow_inf_nan=False)] | None = None
 
 
 PLAIN = Character()
@@ -64,6 +65,11 @@ def inherit_params(
     if MOOD in inherited and directed_mood(text, moods):
         inherited = {name: one for name, one in inherited.items() if name != MOOD}
     return {**inherited, **own} if inherited else own
+
+
+def gaps_before(characters: Mapping[str, Character]) -> dict[str, float]:
+    """The gaps before the lines of those characters that have one, by the name's key."""
+    return {name: one.gap_s for name, one in characters.items() if one.gap_s is not None}
 
 
 def inherit_in_dialog(dialog: Dialog, characters: Mapping[str, Character], cast: Cast) -> Dialog:
@@ -154,7 +160,5 @@ _FIELD_PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "voices": _parse_voices,
     "params": _parse_params,
     "level_db": _make_number_parser("A character's level, in dB,", -30, 12),
-    "gap_s": _make_number_parser(
-        "The pause after a character's lines, in seconds,", 0, MAX_PAUSE_S
-    ),
+    "gap_s": _make_number_parser("The gap before a character's lines, in seconds,", 0, MAX_GAP_S),
 }

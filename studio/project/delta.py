@@ -16,7 +16,9 @@ from studio.project.document import (
     SETTINGS_ADAPTER,
     Document,
     ProjectLine,
+    ProjectSettings,
     encode_line,
+    encode_settings,
 )
 
 LineFields = Mapping[str, Any]
@@ -244,7 +246,7 @@ def _to_plain(value: Any) -> Any:
         return list(value)
     if isinstance(value, Mapping):
         return dict(value)
-    return asdict(value) if hasattr(value, "__dataclass_fields__") else value
+    return encode_settings(value) if isinstance(value, ProjectSettings) else value
 
 
 def _diff_field(name: str, before: Any, after: Any) -> tuple[Any, Any]:

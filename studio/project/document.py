@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from operator import attrgetter
@@ -18,6 +18,7 @@ from studio.dialog.attributes import (
     check_params,
     check_seed,
 )
+from studio.dialog.gaps import GAP, MAX_GAP_S, Gaps, read_gap
 from studio.dialog.model import (
     MAX_PAUSE_S,
     Audio,
@@ -35,7 +36,7 @@ from studio.dialog.model import Line as DialogLine
 from studio.dialog.pronunciation import Pronunciation
 from studio.engine.job import MAX_TRIES
 from studio.errors import BadInput
-from studio.project.characters import PLAIN, Character, encode_character
+from studio.project.characters import PLAIN, Character, encode_character, gaps_before
 from studio.project.comments import COMMENTS_ADAPTER, Comment
 
 
@@ -58,6 +59,7 @@ class ProjectLine:
         duration_s: Of a silence only.
         unspoken: What the text of a silence is: a heading, a note or action. Such a row is a
             silence of 0 s, as which an earlier studio opens it.
+        params: Of an audio line only the gap before it.
         path: Of an audio line only: the name of a file in the project's audio folder.
         locked: Keeps its take even if the text changes; renders skip it.
         chosen: The take that is played, None before the first.
@@ -84,7 +86,7 @@ class ProjectLine:
             case LineKind.SILENCE:
                 return Silence(self.duration_s or 0.0, line_number)
             case LineKind.AUDIO:
-                return Audio(self.path or "", line_number)
+                return Audio(self.path or "", line_number, read_gap(self.params))
             case LineKind.SPEECH:
                 return Speech(
                     self.speaker or "",
@@ -105,12 +107,14 @@ class ProjectSettings:
         seed: For lines without one; None derives a constant seed for each line.
         language: BCP-47 code, for lines whose voice has none; None leaves it to the backend.
         tries: Most tries of a line without a seed of its own, while its take has quality issues.
+        gap_s: The usual gap between lines; 0 in projects that were made before there were any.
     """
 
     backend: str | None = None
     seed: int | None = None
     language: str | None = None
     tries: Annotated[int, Field(ge=1, le=MAX_TRIES)] = 1
+    gap_s: Annotated[float, Field(ge=0, le=MAX_GAP_S)] = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +161,27 @@ class Document:
             return PLAIN
         return self.characters.get(name_key(name), PLAIN)
 
+    @property
+    def gaps(self) -> Gaps:
+        """The gaps between its lines."""
+        return Gaps(self.settings.gap_s, gaps_before(self.characters))
+
+    @property
+    def uses_gaps(self) -> bool:
+        """Whether it sets any gap, which an earlier studio wouldn't lay out."""
+        return bool(self.settings.gap_s) or any(GAP in line.params for line in self)
+
     def to_dialog(self) -> Dialog:
         """The lines as a `Dialog`."""
         return Dialog(
             tuple(line.to_dialog_line(number) for number, line in enumerate(self, start=1))
         )
+
+
+def number_lines(lines: Iterable[ProjectLine]) -> dict[str, int]:
+    """The numbers of lines by id, as the page shows them: of what sounds, from 1."""
+    sounding = (line for line in lines if line.kind is not LineKind.SILENCE)
+    return {line.line_id: number for number, line in enumerate(sounding, start=1)}
 
 
 LINE_ADAPTER: TypeAdapter[ProjectLine] = TypeAdapter(ProjectLine)
@@ -181,6 +201,14 @@ def encode_line(line: ProjectLine) -> dict[str, Any]:
     return record
 
 
+def encode_settings(settings: ProjectSettings) -> dict[str, Any]:
+    """Settings as a record in files, which names no usual gap of 0, as before there were any."""
+    record = asdict(settings)
+    if not settings.gap_s:
+        del record["gap_s"]
+    return record
+
+
 def encode_document(document: Document) -> dict[str, Any]:
     """A document as a readable record in files."""
     entries = [asdict(one) for one in document.pronunciations.values()]
@@ -190,7 +218,7 @@ def encode_document(document: Document) -> dict[str, Any]:
         "name": document.name,
         "cast": dict(document.cast),
         "first_names": dict(document.first_names),
-        "settings": asdict(document.settings),
+        "settings": encode_settings(document.settings),
         "lines": [encode_line(line) for line in document],
         "locked_takes": list(document.locked_takes),
         "deleted_takes": list(document.deleted_takes),

@@ -10,6 +10,7 @@ from functools import singledispatch
 from typing import Any, Protocol
 
 from studio.dialog.attributes import check_language, check_seed
+from studio.dialog.gaps import GAP, check_gap
 from studio.dialog.model import check_line_length, clean_name, paragraph
 from studio.dialog.pronunciation import check_pronunciations
 from studio.dialog.tags import write_pause
@@ -158,7 +159,8 @@ def _(edit: ops.Split, draft: DocumentDraft, _: EditLookups) -> None:
         paragraph(part.decode("utf-16-le", "replace"))
         for part in (units[: 2 * edit.at], units[2 * edit.at :])
     )
-    values = {"speaker": line.speaker, "language": line.language, "params": line.params}
+    params = {name: value for name, value in line.params.items() if name != GAP}
+    values = {"speaker": line.speaker, "language": line.language, "params": params}
     new = parse_line({"line_id": edit.new_line_id, "text": tail, "seed": line.seed, **values})
     draft.update_line(line.line_id, text=head)
     draft.insert(line.line_id, [new])
@@ -241,6 +243,8 @@ def _(edit: ops.SetSettings, draft: DocumentDraft, _: EditLookups) -> None:
         raise BadInput("A backend is chosen by its name.")
     if edit.fields.get("tries", 1) not in range(1, MAX_TRIES + 1):
         raise BadInput(f"A doubtful line is spoken 1 to {MAX_TRIES} times.")
+    if "gap_s" in edit.fields:
+        check_gap(edit.fields["gap_s"])
     draft.settings = change_settings(draft, edit.fields)
 
 

@@ -7,6 +7,7 @@ place.json       the last position
 judge.json       how good the checks are on its takes; absent until that was judged
 takes/           audio and record of every take
 audio/           recordings that audio lines play
+cover            the image that sound files carry; absent if none was chosen
 voices/          voices of an imported project, until they are in the library
 .making/         segments in progress; deleted at a restart
 """
@@ -59,6 +60,7 @@ PENDING_FILE = "pending.json"
 TAKES_FOLDER = "takes"
 AUDIO_FOLDER = "audio"
 VOICES_FOLDER = "voices"
+COVER_FILE = "cover"
 SEGMENTS_FOLDER = ".making"
 LOCK_FILE = ".lock"
 
@@ -436,7 +438,7 @@ class FrozenFolder:
                 yield block
 
     def iter_files(self, *, deleted: bool = True) -> Iterator[Path]:
-        """The files of takes and recordings.
+        """The files of takes and recordings, and the cover.
 
         Args:
             deleted: Whether to include the audio of deleted takes, which undo could restore;
@@ -449,6 +451,8 @@ class FrozenFolder:
                 yield path
         for path in sorted((self.root / AUDIO_FOLDER).glob("[!.]*")):
             yield path
+        if (self.root / COVER_FILE).is_file():
+            yield self.root / COVER_FILE
 
 
 # The last position in a project, so that another device can go on there. It isn't part of the

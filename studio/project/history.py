@@ -18,6 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from studio.dialog.gaps import GAP
 from studio.errors import Conflict, EngineBusy, FormatNewer, StorageFailed
 from studio.project.delta import Delta, apply_delta, diff_documents, read_delta, still_applies
 from studio.project.document import Document
@@ -43,7 +44,7 @@ def _name_line_before(entry: Record) -> Record:
 ENTRY_FORMAT = RecordFormat(
     "The history of this project",
     (_name_line_before,),
-    frozenset({"starred_takes", "comments", "characters"}),
+    frozenset({"starred_takes", "comments", "characters", GAP}),
 )
 _STATED_VERSIONS = tuple(
     b'{"version":%d,' % version for version in range(ENTRY_FORMAT.version, ENTRY_FORMAT.newest + 1)
@@ -216,10 +217,19 @@ def is_intact(path: Path) -> bool:
     return True
 
 
+def _sets_gap(entry: Entry) -> bool:
+    """Whether a change sets or takes away a gap, of the project or of a line."""
+    delta = entry.get("delta", {})
+    sides = [side for change in delta.get("lines", {}).values() for side in change if side]
+    records = [*delta.get("fields", {}).get("settings", ()), *(one.get("params") for one in sides)]
+    return any(GAP in record for record in records if record)
+
+
 def encode_entry(entry: Entry) -> bytes:
     """An entry as a line of the journal."""
     fields = entry.get("delta", {}).get("fields", {})
-    stated = {"version": ENTRY_FORMAT.version_of(fields), **entry}
+    marked = {**fields, GAP: _sets_gap(entry)}
+    stated = {"version": ENTRY_FORMAT.version_of(marked), **entry}
     body = json.dumps(stated, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     return b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + _END
 

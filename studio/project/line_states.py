@@ -13,7 +13,7 @@ from studio.audio.clip import STUDIO_RATE_HZ
 from studio.engine.event_log import EventLog
 from studio.errors import NotFound, StorageFailed
 from studio.project import folder as layout
-from studio.project.document import Document, LineKind, ProjectLine
+from studio.project.document import Document, LineKind, ProjectLine, number_lines
 from studio.project.folder import ProjectFolder
 from studio.project.history import Author, EntryKind, HistoryStep
 from studio.project.render_context import ProjectDeps, RenderContext, VoiceResolver
@@ -196,9 +196,13 @@ class LineStates:
         return take
 
     def measure_audio_s(self) -> float:
-        """Total duration of what can be played."""
-        takes = map(self.find_chosen, self._document)
-        silence_s = sum(line.duration_s or 0.0 for line in self._document)
+        """Total duration of what can be played, with the gaps between."""
+        lines = list(self._document)
+        takes = [self.find_chosen(line) for line in lines]
+        silence_s = sum(line.duration_s or 0.0 for line in lines)
+        gaps_s = self._document.gaps.find(line.to_dialog_line() for line in lines)
+        sounding_s = [gap_s for take, gap_s in zip(takes, gaps_s, strict=True) if take]
+        silence_s += sum(sounding_s[1:])
         return silence_s + sum(take.samples for take in takes if take) / STUDIO_RATE_HZ
 
     def is_ready(self, line: ProjectLine) -> bool:
@@ -443,7 +447,7 @@ _MAX_TAKE_NOTICES = 20
 
 def _describe_problems(document: Document, take_store: TakeStore) -> Iterator[str]:
     """Notices of takes that are left out, with the numbers of their lines."""
-    numbers = {line_id: number for number, line_id in enumerate(document.order, start=1)}
+    numbers = number_lines(document)
     for line_id, problem in take_store.problems[:_MAX_TAKE_NOTICES]:
         place = f"Line {numbers[line_id]}: " if line_id in numbers else ""
         yield f"{place}{problem} The take is left out; its files are kept."

@@ -15,6 +15,7 @@ from typing import IO, Annotated, Any, BinaryIO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from studio.audio.file_tags import read_cover
 from studio.dialog.model import clean_name, name_key
 from studio.dialog.pronunciation import Pronunciation, check_pronunciations
 from studio.errors import BadInput, StorageFailed, StudioError
@@ -29,7 +30,7 @@ from studio.project.document import (
     check_line,
     clean_project_name,
 )
-from studio.project.folder import JOURNAL_FILE, SNAPSHOT_FILE
+from studio.project.folder import COVER_FILE, JOURNAL_FILE, SNAPSHOT_FILE
 from studio.project.history import EntryKind, read_entries
 from studio.project.session import ProjectSession
 from studio.project.snapshot import (
@@ -61,6 +62,7 @@ _DAMAGED_ERRORS = (
 _MEMBER_NAMES = re.compile(
     rf"{re.escape(layout.SNAPSHOT_FILE)}|{re.escape(layout.JOURNAL_FILE)}"
     rf"|{layout.TAKES_FOLDER}/[0-9a-f]{{12}}/[0-9a-f]{{16}}\.(?:wav|json)"
+    rf"|{layout.COVER_FILE}"
     rf"|{layout.VOICES_FOLDER}/[0-9a-f]{{12}}{re.escape(PACK)}"
 )
 
@@ -244,6 +246,8 @@ def validate_import(root: Path) -> None:
     try:
         snapshot = read_snapshot(root / SNAPSHOT_FILE)
         _check_document(snapshot.document)
+        if (root / COVER_FILE).is_file():
+            _ = read_cover(root / COVER_FILE)
         if (root / JOURNAL_FILE).is_file():
             _check_history(root / JOURNAL_FILE, snapshot)
     except StorageFailed as error:

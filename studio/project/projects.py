@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from weakref import WeakValueDictionary
 
 from studio.backends.base import Backend
+from studio.dialog.gaps import check_gap
 from studio.dialog.model import Dialog, name_key
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, StorageFailed, StudioError
@@ -27,6 +28,7 @@ from studio.project.document import (
     MAX_PROJECT_NAME_CHARS,
     Document,
     ProjectLine,
+    ProjectSettings,
     clean_project_name,
 )
 from studio.project.folder import (
@@ -305,14 +307,17 @@ class Projects:
             found += [one] if one else []
         return found
 
-    def create(self, name: str, dialog: Dialog | None = None) -> ProjectSession:
-        """Create a project.
+    def create(
+        self, name: str, dialog: Dialog | None = None, *, gap_s: float = 0.0
+    ) -> ProjectSession:
+        """Create a project with lines and the usual gap between them.
 
         Raises:
-            BadInput: The name is invalid.
+            BadInput: The name or the gap is invalid.
             StorageFailed: It can't be written; the project isn't created.
         """
-        return self._create_from_lines(clean_project_name(name), create_lines(dialog or ()))
+        lines = create_lines(dialog or ())
+        return self._create_from_lines(clean_project_name(name), lines, check_gap(gap_s))
 
     @property
     def waits_for_room(self) -> bool:
@@ -463,9 +468,12 @@ class Projects:
             self._disk.make_folder(target.parent)
             self._disk.copy(part, target)
 
-    def _create_from_lines(self, name: str, lines: Iterable[ProjectLine]) -> ProjectSession:
+    def _create_from_lines(
+        self, name: str, lines: Iterable[ProjectLine], gap_s: float
+    ) -> ProjectSession:
         by_id = {line.line_id: line for line in lines}
-        document = replace(Document(name), lines=by_id, order=tuple(by_id))
+        settings = ProjectSettings(gap_s=gap_s)
+        document = Document(name, lines=by_id, order=tuple(by_id), settings=settings)
         document = VoiceResolver(self._deps).cast_new_names(document, Document())
         project_id = _generate_id()
         ProjectFolder.create(self._root / project_id, document, time.time(), self._disk)

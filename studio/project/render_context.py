@@ -20,6 +20,7 @@ from studio.backends.base import (
     describe_engines,
 )
 from studio.dialog.directions import directed_mood
+from studio.dialog.gaps import GAP
 from studio.dialog.model import (
     Dialog,
     Notice,
@@ -48,6 +49,9 @@ from studio.voices.automatic import choose_voice_names
 from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import EngineVoice, Speaker
+
+_NO_SOUND = frozenset((MOOD, GAP))
+"""Parameters that don't decide how a take sounds; a mood counts through its sample's digest."""
 
 _SINGLE_BUILTIN = ("built-in",)
 """The digest of a backend's only built-in voice, whatever its speaker's name."""
@@ -112,9 +116,12 @@ class VoiceFingerprints:
             speaker = by_id.get(assigned[key]) if key in assigned else by_key.get(key)
             own = engine_voices.get(key) if key not in assigned else None
             if own is not None:
-                mark = ("engine's voice", own.preset_id)
                 marks[key] = VoiceFingerprint(
-                    name, "preset", mark, language=own.language, title=own.label
+                    name,
+                    "preset",
+                    ("engine's voice", own.preset_id),
+                    language=own.language,
+                    title=own.label,
                 )
             elif speaker is not None:
                 marks[key] = self._mark(speaker, by_name=by_name, instructed=instructed)
@@ -289,8 +296,7 @@ class RenderContext:
         return voice.select_digest(mood)
 
     def _key(self, line: ProjectLine, mark: tuple[str | None, ...], backend: str) -> str:
-        # The mood counts only through the digest, so that one without a sample changes nothing.
-        others = {name: value for name, value in line.params.items() if name != MOOD}
+        others = {name: value for name, value in line.params.items() if name not in _NO_SOUND}
         params = _normalize_numbers({**self.defaults, **others})
         if SPEED.name in others and SPEED.name not in self.defaults:
             # Outdates the takes of the time when such a voice ignored a speed.

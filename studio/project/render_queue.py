@@ -17,6 +17,7 @@ import numpy as np
 
 from studio.audio.clip import Clip
 from studio.audio.timeline import SilencePart, TakePart, lay_out_part
+from studio.dialog.gaps import GAP
 from studio.dialog.model import Pronounce
 from studio.dialog.planning import SilenceSegment
 from studio.engine.busy_time import BusyTime
@@ -176,7 +177,7 @@ def write_take(line_job: LineJob, take_store: TakeStore) -> Take:
         samples=samples,
         created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         language=line.language,
-        params=dict(line.params),
+        params={name: value for name, value in line.params.items() if name != GAP},
         cut=line_job.is_cut,
         doubts=report.issues if report else (),
         figures=report.metrics if report else None,

@@ -7,8 +7,8 @@ import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +25,7 @@ from studio.audio.timeline import (
     FailedPart,
     SilencePart,
     TakePart,
+    Timeline,
     TimelinePart,
     lay_out,
     lay_out_part,
@@ -32,11 +33,14 @@ from studio.audio.timeline import (
 from studio.backends.base import canonical_name
 from studio.dialog.formats.caption_writer import PauseSpan, estimate_pauses
 from studio.dialog.formats.dialog_file import TIMED, Format, export_dialog, export_notices
-from studio.dialog.model import Dialog, Notice, UnspokenKind, name_key
+from studio.dialog.gaps import add_gaps
+from studio.dialog.model import Dialog, Line, Notice, Silence, UnspokenKind, name_key
 from studio.errors import Cancelled, Conflict, NotFound, StorageFailed, StudioError
-from studio.hearing.timing_files import TimedLine, place_in_scene
+from studio.hearing.timing_files import TimedLine, place_in_scene, write_scene_captions
 from studio.hearing.word_times import Alignment
-from studio.project.document import LineKind
+from studio.project.characters import PLAIN, Character
+from studio.project.cover import read_project_cover
+from studio.project.document import LineKind, number_lines
 from studio.project.line_states import LineView
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, TakeStore
@@ -58,15 +62,17 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
     session.check_chosen_takes()
     with session.lock:
         numbered = list(enumerate(session.list_views()))
+        numbers = number_lines(session.document)
         accepted, name = session.document.accepted_takes, session.document.name
         language = session.document.settings.language
         if section is not None:
             numbered, name = _select_section(numbered, section)
         views = [view for _, view in numbered]
+        gaps_s = session.document.gaps.find(view.line.to_dialog_line() for view in views)
         find_character = session.document.find_character
         timeline = lay_out(
-            _build_part(session.take_store, idx, view, find_character(view.line.speaker).level_db)
-            for idx, view in numbered
+            _build_part(session.take_store, idx, view, find_character(view.line.speaker), gap_s)
+            for (idx, view), gap_s in zip(numbered, gaps_s, strict=True)
             if view.line.unspoken is None
         )
     if not any(entry.source for entry in timeline.entries):
@@ -82,11 +88,12 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
         engines=tuple(
             dict.fromkeys(canonical_name(take.backend) for _, take in spoken if take.backend)
         ),
+        cover=read_project_cover(session.folder.root),
     )
     return Scene(
         timeline,
         {
-            idx: _build_caption(idx, view, accepted)
+            idx: replace(_build_caption(idx, view, accepted), number=numbers.get(view.line.line_id))
             for idx, view in numbered
             if view.line.unspoken is None
         },
@@ -96,6 +103,9 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
             if view.line.unspoken is UnspokenKind.HEADING
         ),
         tags,
+        lambda: write_scene_captions(
+            _time_entries(session, timeline, dict(numbered))[0], timeline.duration_s
+        ),
     )
 
 
@@ -121,7 +131,10 @@ _MAX_NAMED_LINES = 20
 def describe_left_out(scene: Scene) -> list[str]:
     """The lines that an export leaves out, and why."""
     skipped = scene.timeline.skipped
-    named = [f"Line {one.segment_idx + 1}: {one.message}" for one in skipped[:_MAX_NAMED_LINES]]
+    named = [
+        f"Line {scene.captions[one.segment_idx].number}: {one.message}"
+        for one in skipped[:_MAX_NAMED_LINES]
+    ]
     more = len(skipped) - len(named)
     return [*named, f"{more} further lines are left out."] if more else named
 
@@ -142,22 +155,42 @@ def export_script(
     with session.lock:
         dialog = session.document.to_dialog()
         views = session.list_views() if script_format in TIMED else []
+        gaps_s = list(session.document.gaps.find(dialog)) if views else []
     notices = export_notices(dialog, script_format)
     if not any(view.take for view in views):
-        return export_dialog(dialog, script_format), notices
+        return export_dialog(add_gaps(dialog, gaps_s), script_format), notices
     silent = [number for number, view in enumerate(views, start=1) if view.samples is None]
-    audible = [line for line, view in zip(dialog, views, strict=True) if view.samples is not None]
-    durations_s = [view.samples / STUDIO_RATE_HZ for view in views if view.samples is not None]
-    takes = [view.take for view in views if view.samples is not None]
-    pauses = {idx: _find_pauses(session.take_store, take) for idx, take in enumerate(takes) if take}
+    timed = list(_list_timed(dialog, views, gaps_s))
+    pauses = {
+        idx: _find_pauses(session.take_store, view.take)
+        for idx, (_, _, view) in enumerate(timed)
+        if view is not None and view.take is not None
+    }
     data = export_dialog(
-        Dialog(tuple(audible)), script_format, durations_s=durations_s, pauses=pauses
+        Dialog(tuple(line for line, _, _ in timed)),
+        script_format,
+        durations_s=[duration_s for _, duration_s, _ in timed],
+        pauses=pauses,
     )
     if not silent:
         return data, notices
     n_silent = f"{len(silent)} line{'s have' if len(silent) > 1 else ' has'}"
     message = f"{n_silent} no sound yet and {'are' if len(silent) > 1 else 'is'} left out."
     return data, (*notices, Notice(message, silent[0]))
+
+
+def _list_timed(
+    dialog: Dialog, views: Sequence[LineView], gaps_s: Sequence[float]
+) -> Iterator[tuple[Line, float, LineView | None]]:
+    """The lines that last, with their durations and views, and the gaps as silences without one."""
+    is_first = True
+    for line, view, gap_s in zip(dialog, views, gaps_s, strict=True):
+        if view.samples is None:
+            continue
+        if gap_s and not is_first:
+            yield Silence(gap_s), gap_s, None
+        yield line, view.samples / STUDIO_RATE_HZ, view
+        is_first = is_first and view.line.unspoken is not None
 
 
 def time_lines(session: ProjectSession) -> tuple[list[TimedLine], float, list[str]]:
@@ -171,16 +204,26 @@ def time_lines(session: ProjectSession) -> tuple[list[TimedLine], float, list[st
         Conflict: Nothing was spoken yet.
     """
     scene = build_scene(session)
-    views, found, problems = session.list_views(), [], []
-    for entry in scene.timeline.entries:
-        view = views[entry.segment_idx] if entry.segment_idx < len(views) else None
+    views = dict(enumerate(session.list_views()))
+    lines, problems = _time_entries(session, scene.timeline, views)
+    return lines, scene.timeline.duration_s, problems
+
+
+def _time_entries(
+    session: ProjectSession, timeline: Timeline, views: Mapping[int, LineView]
+) -> tuple[list[TimedLine], list[str]]:
+    numbers = number_lines(session.document)
+    found, problems = [], []
+    for entry in timeline.entries:
+        view = views.get(entry.segment_idx)
         if view is None or view.take is None or view.line.kind is not LineKind.SPEECH:
             continue
         said = Alignment()
         try:
             said = read_words(session.time_words(view.take))
         except StudioError as error:
-            problems.append(f"Line {entry.segment_idx + 1} has no words: {error}")
+            number = numbers.get(view.line.line_id, entry.segment_idx + 1)
+            problems.append(f"Line {number} has no words: {error}")
         line = TimedLine(
             entry.segment_idx + 1,
             view.line.speaker or "",
@@ -190,7 +233,7 @@ def time_lines(session: ProjectSession) -> tuple[list[TimedLine], float, list[st
             language=view.take.language,
         )
         found.append(place_in_scene(line, said))
-    return found, scene.timeline.duration_s, problems
+    return found, problems
 
 
 def _find_pauses(take_store: TakeStore, take: Take) -> list[PauseSpan]:
@@ -229,13 +272,17 @@ def _match_silences(expected: list[PauseSpan], silences: list[PauseSpan]) -> Ite
 
 
 def _build_part(
-    take_store: TakeStore, idx: int, view: LineView, level_db: float = 0.0
+    take_store: TakeStore,
+    idx: int,
+    view: LineView,
+    character: Character = PLAIN,
+    gap_s: float = 0.0,
 ) -> TimelinePart:
     if view.line.kind is LineKind.SILENCE:
         return SilencePart(idx, view.line.duration_s or 0.0)
     if view.take is None:
         return FailedPart(idx, view.message or "Nothing was made of this line yet.")
-    return TakePart(idx, take_store.get_audio_path(view.take), level_db)
+    return TakePart(idx, take_store.get_audio_path(view.take), character.level_db, gap_s)
 
 
 def _build_caption(idx: int, view: LineView, accepted: Collection[str]) -> Caption:

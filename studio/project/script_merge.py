@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from studio.dialog.gaps import GAP
 from studio.dialog.model import Audio, Silence, Speech, Unspoken, name_key
 from studio.dialog.model import Line as DialogLine
 from studio.project.document import Document, LineKind, ProjectLine
@@ -187,7 +188,10 @@ def _update_line(line: DialogLine, onto: ProjectLine | None) -> ProjectLine:
         case Silence():
             values: dict[str, Any] = {"kind": LineKind.SILENCE, "duration_s": line.duration_s}
         case Audio():
-            values = {"kind": LineKind.AUDIO, "path": line.path}
+            # A script has no place for a recording's gap, so that it stays.
+            kept = onto.params if onto is not None and onto.kind is LineKind.AUDIO else {}
+            own = kept if line.gap_s is None else {GAP: line.gap_s}
+            values = {"kind": LineKind.AUDIO, "path": line.path, "params": dict(own)}
         case Speech():
             values = {"speaker": line.speaker, "text": line.text, "language": line.language}
             values |= {"seed": line.seed, "params": dict(line.params)}

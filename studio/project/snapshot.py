@@ -10,12 +10,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from studio.dialog.gaps import GAP
 from studio.project.document import Document, encode_document, read_document
 from studio.project.history import Marks
 from studio.storage.records import MAX_TIME_S, RecordFormat, add_checksum
 
 SNAPSHOT_FORMAT = RecordFormat(
-    "This project", further=frozenset({"starred_takes", "comments", "characters"})
+    "This project", further=frozenset({"starred_takes", "comments", "characters", GAP})
 )
 
 MAX_SNAPSHOT_BYTES = 64_000_000
@@ -70,7 +71,8 @@ def encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
     """A snapshot as the content of its file, with a row for each line of the dialog."""
     marks = snapshot.marks
     document = encode_document(snapshot.document)
-    record: dict[str, Any] = {"version": SNAPSHOT_FORMAT.version_of(document), **document}
+    marked = {**document, GAP: snapshot.document.uses_gaps}
+    record: dict[str, Any] = {"version": SNAPSHOT_FORMAT.version_of(marked), **document}
     record["audio_s"] = snapshot.audio_s
     record["history"] = {
         "journal_bytes": snapshot.journal_bytes,

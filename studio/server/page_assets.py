@@ -49,6 +49,7 @@ _STYLES = (
     "player_panel",
     "timeline",
     "motion",
+    "gap_grip",
     "sound_form",
     "medium",
     "narrow",

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Mount
 from studio.server.mcp_endpoint import mcp_routes
 from studio.server.page_assets import AssetFiles, PageAssets
 from studio.server.policies import Access, RoutePolicy, StudioOf, current_studio
+from studio.server.routes.cover_routes import cover_routes
 from studio.server.routes.engine_routes import model_routes, page_routes
 from studio.server.routes.gradio_files import gradio_file_routes
 from studio.server.routes.judge_routes import judge_routes
@@ -59,6 +60,7 @@ def page_parts(setup: SetupReport, reviews: ReviewLinks | None = None) -> tuple[
     return (
         page_routes(setup, reader),
         project_file_routes,
+        cover_routes,
         project_line_routes,
         sound_export_routes(exports_of),
         project_routes,

@@ -9,6 +9,7 @@ from typing import Any
 
 from studio.backends.base import Backend, ReportsLanguageGaps
 from studio.dialog.directions import apply_directions, describe_effect, find_directions
+from studio.dialog.gaps import GAP
 from studio.dialog.model import (
     Dialog,
     ParamValue,
@@ -99,7 +100,7 @@ class _SettingsCheck:
         known = {param.name for one in others for param in one.capabilities.line_params}
         own = {param.name for param in self._can.line_params}
         # Moods, instructions and ids are no engine's parameters.
-        self._passing = (known | {MOOD, INSTRUCT, LINE_ID}) - own
+        self._passing = (known | {MOOD, INSTRUCT, LINE_ID, GAP}) - own
 
     def check(self, params: Mapping[str, Any]) -> None:
         judged = {name: value for name, value in params.items() if name not in self._passing}

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from studio.backends.base import Backend, canonical_name, describe_engines
+from studio.dialog.gaps import Gaps
 from studio.dialog.model import Dialog, Pronounce
 from studio.dialog.planning import plan
 from studio.engine.engine import QueueLimit, Render, SpeechEngine, generate_job_id
 from studio.engine.job import Job, JobSpec, refuse_audio
-from studio.project.characters import Character, inherit_in_dialog
+from studio.project.characters import Character, gaps_before, inherit_in_dialog
 from studio.storage.workspace import ensure_writable
 from studio.voices.automatic import name_voices
 from studio.voices.cast import Cast
@@ -38,6 +39,7 @@ class RenderOptions:
         tries: As in `JobSpec`.
         characters: Settings of characters by the name's key, as in a project.
         pronounce: Applies pronunciations to a text; None leaves it unchanged.
+        gap_s: The usual gap between lines.
     """
 
     backend_name: str | None = None
@@ -49,6 +51,7 @@ class RenderOptions:
     tries: int = 1
     pronounce: Pronounce | None = None
     characters: Mapping[str, Character] = field(default_factory=dict)
+    gap_s: float = 0.0
 
 
 class RenderJobs:
@@ -100,7 +103,7 @@ class RenderJobs:
             languages_of=cast.list_languages,
             moods_of=cast.list_moods,
             pronounce=options.pronounce,
-        )
+        ).with_gaps(Gaps(options.gap_s, gaps_before(options.characters)), dialog)
         voice_notices = cast.find_notices(planned.segments, capabilities.voice_kinds())
         job_id = generate_job_id()
         spec = JobSpec(

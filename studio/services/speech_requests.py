@@ -14,8 +14,9 @@ from studio.audio.clip import Clip, Samples
 from studio.audio.export import check_silence
 from studio.audio.mastering import Mastering
 from studio.backends.base import canonical_name, describe_engines
+from studio.dialog.gaps import Gaps
 from studio.dialog.model import Dialog, Notice, Pronounce
-from studio.dialog.planning import FailedSegment, SilenceSegment, plan
+from studio.dialog.planning import FailedSegment, plan
 from studio.engine.engine import QueueLimit, Render
 from studio.engine.job import JobSpec, SegmentAudio, SegmentRecord, SegmentState
 from studio.errors import (
@@ -29,7 +30,7 @@ from studio.errors import (
     SpeechFailed,
     StudioError,
 )
-from studio.project.characters import Character, inherit_in_dialog
+from studio.project.characters import Character, gaps_before, inherit_in_dialog
 from studio.services.studio import Studio
 from studio.storage.disk import storage_errors
 from studio.storage.workspace import READINGS
@@ -66,6 +67,7 @@ class SpeechOptions:
         notices: About how the dialog was read; its plan begins with them.
         tries: As in `JobSpec`.
         characters: Settings of characters by the name's key, as in a project.
+        gap_s: The usual gap between lines.
     """
 
     backend_name: str | None = None
@@ -76,6 +78,7 @@ class SpeechOptions:
     notices: tuple[Notice, ...] = ()
     tries: int = 1
     characters: Mapping[str, Character] = field(default_factory=dict)
+    gap_s: float = 0.0
 
 
 class SpeechStream:
@@ -121,9 +124,10 @@ class SpeechStream:
             languages_of=cast.list_languages,
             moods_of=cast.list_moods,
             pronounce=options.pronounce,
-        )
+        ).with_gaps(Gaps(options.gap_s, gaps_before(options.characters)), dialog)
         planned = replace(planned, notices=options.notices + planned.notices)
         _check_speakable(planned.segments)
+        check_silence(planned.measure_silence_s())
         folder = _make_folder(studio.options.workspace / READINGS, is_needed=needs_files)
         spec = JobSpec(
             planned,
@@ -186,7 +190,6 @@ def _check_speakable(segments: tuple[object, ...]) -> None:
     failed = [one for one in segments if isinstance(one, FailedSegment)]
     if failed and len(failed) == len(segments):
         raise BadInput(failed[0].message)
-    check_silence(sum(one.duration_s for one in segments if isinstance(one, SilenceSegment)))
 
 
 def _raise_failure(record: SegmentRecord) -> None:

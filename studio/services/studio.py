@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from studio.audio.clip import write_wav
+from studio.audio.kept_loudness import LoudnessStore
 from studio.backends.base import Backend, canonical_name
 from studio.dialog.model import Dialog
 from studio.engine.engine import Engine, ManagedEngine
@@ -70,6 +71,7 @@ class Studio:
         aligner: Times the words of takes and renders.
         spoken_files: What was spoken for other programs, to be fetched.
         proposals: Edits that programs propose.
+        kept_loudness: What was measured of scenes.
     """
 
     def __init__(
@@ -105,6 +107,8 @@ class Studio:
         self._jobs = RenderJobs(
             options.workspace / "renders", engine, self.speakers, self._list_backends
         )
+        self.kept_loudness = LoudnessStore(options.workspace / "loudness.json")
+        self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
         self.previews = VoicePreviews(self.speakers, engine)
         self.auditions = Auditions(self.speakers, self.previews)
         self._speed_probe = SpeedProbe(self.speakers, engine)

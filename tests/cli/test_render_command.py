@@ -121,6 +121,25 @@ def test_tracks_are_a_zip_with_a_file_each_speaker(command: Command) -> None:
         assert archive.namelist() == ["01-Ida.wav", "02-Tom.wav", "labels.txt", "scene.rpp"]
 
 
+def test_captions_lie_beside_the_sound_and_gaps_move_them(command: Command) -> None:
+    script = command.write(LONG_SCRIPT.replace("[pause:1s]\n", ""))
+    assert command.run(script, "--captions", "--gap", "1") == 0
+    samples, _ = soundfile.read(command.out)
+    assert len(samples) == round(command.report["audio_s"] * STUDIO_RATE_HZ)
+    captions = command.out.with_suffix(".srt").read_text("utf-8")
+    assert max(map(len, captions.splitlines())) <= 42
+    starts = [row for row in captions.splitlines() if "-->" in row]
+    command.out = command.folder / "scene.zip"
+    assert command.run(script, "--captions", "--gap", "1") == 0
+    with zipfile.ZipFile(command.out) as archive:
+        assert archive.read("scene.srt").decode() == captions
+    command.out = command.folder / "other.wav"
+    assert command.run(script, "--captions") == 0
+    other = command.out.with_suffix(".srt").read_text("utf-8").splitlines()
+    assert [row for row in other if "-->" in row][-1] < starts[-1]
+    assert command.run(script, "--gap", "31") == 2
+
+
 def test_a_scene_without_a_loudness_leaves_its_lines(
     command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -28,7 +28,7 @@ OPTIONS = {
         "-h", "--help", "--backend", "--workspace", "--verbose", "-o", "--output", "--voice",
         "--narrator", "--pronunciations", "--seed", "--tries", "--loudness", "--even", "--tracks",
         "--json", "--format", "--language", "--speed", "--quiet", "--bitrate", "--title", "--cover",
-        "--names", "--podcast", "--keep-tries",
+        "--names", "--podcast", "--keep-tries", "--gap", "--captions",
     },
     "doctor": {"-h", "--help"},
 }  # fmt: skip

@@ -18,6 +18,7 @@ from speech_client import app_of, events_of
 
 from studio.app import main
 from studio.dialog.formats.dialog_file import Format, export_dialog, read_dialog_text
+from studio.dialog.gaps import spread_gap
 from studio.dialog.model import Silence, name_key
 from studio.dialog.planning import FailedSegment, SilenceSegment, SpeechSegment
 from studio.engine.job import Job
@@ -208,3 +209,21 @@ def test_a_character_that_cant_be_read_is_refused(given: str, tmp_path: Path) ->
     order = ["render", str(tmp_path / "scene.txt"), "-o", str(tmp_path / "out.wav")]
     assert main([*order, "--character", given]) == 2
     assert not (tmp_path / "out.wav").exists()
+
+
+def test_gaps_are_the_same_by_every_door(
+    client: TestClient,
+    studio: Studio,
+    jobs: list[Job],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TTS_BACKEND", "draft")
+    text = "## One\n[Ida] Yes. [pause:1s] Or no?\n[Tom] Oh.\n## Two\n[Ida | gap_s:0.7] Well.\n"
+    text += "[Tom] So."
+    plain = by_command(jobs, tmp_path, text)
+    rendered = by_command(jobs, tmp_path, text, "--gap", "0.4")
+    assert by_page(jobs, client, studio, name="Scene", text=text, gap_s=0.4) == rendered
+    assert by_dialogs(jobs, client, text, gap_s=0.4) == rendered
+    gaps_s = spread_gap(0.4, "Oh.") + spread_gap(0.4, "So.")
+    assert len(rendered[2]) - len(plain[2]) == pytest.approx(2 * 24_000 * gaps_s, abs=4)

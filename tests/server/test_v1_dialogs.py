@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from collections.abc import Iterator
 
 import numpy as np
@@ -230,3 +231,29 @@ def test_a_doubtful_line_is_spoken_again_and_each_try_can_be_read_and_heard(
 @pytest.mark.parametrize("tries", [0, 5, "2", 1.5, True])
 def test_tries_of_a_dialog_are_one_to_four(client: TestClient, tries: object) -> None:
     assert client.post("/v1/dialogs", json={"input": SCRIPT, "tries": tries}).status_code == 400
+
+
+def test_a_zip_has_the_lines_with_captions_and_what_podcasts_have(client: TestClient) -> None:
+    dialog = rendered(client, input=LONG_SCRIPT, gap_s=0.5)
+    at = f"/v1/dialogs/{dialog['id']}/audio"
+    wanted = {"zip": "lines", "captions": True, "podcast": True, "names": "{number}-{speaker}"}
+    answer = client.get(at, params=wanted)
+    assert answer.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        names = set(archive.namelist())
+        captions = archive.read("scene.srt").decode()
+        scene, _ = soundfile.read(io.BytesIO(archive.read("scene.wav")))
+    assert names == {
+        *("0001-Ida.wav", "0002-Tom.wav", "scene.wav", "manifest.json", "scene.srt", "scene.vtt"),
+        "transcript.json",
+    }
+    assert len(scene) / STUDIO_RATE_HZ == pytest.approx(dialog["audio_s"], abs=0.001)
+    texts = [cue.split("\n")[2:] for cue in captions.strip().split("\n\n")]
+    assert max(len(row) for rows in texts for row in rows) <= 42
+    tracks = client.get(at, params={"zip": "tracks"})
+    with zipfile.ZipFile(io.BytesIO(tracks.content)) as archive:
+        assert "scene.rpp" in archive.namelist()
+    low, high = (client.get(at, params={"format": "mp3", "bitrate": kbps}) for kbps in (64, 192))
+    assert 2 * len(low.content) < len(high.content)
+    refused = [{"format": "mp3", "bitrate": 65}, {"zip": "lines", "names": "{words}"}]
+    assert [client.get(at, params=one).status_code for one in refused] == [400, 400]

@@ -1,4 +1,6 @@
 /** The studio's HTTP interface; every address is relative to the page's base. */
+
+import { NATURAL_GAP_S } from "../playback/gaps.js";
 import { t } from "./texts.js";
 
 /** @import { Batch, EditAnswer, Judgement, Notice, ProjectBody, Pronunciation, Reach, ReadLines } from "./types" */
@@ -94,14 +96,14 @@ const post = (path, body) => json(path, { method: "POST", body });
 
 export const listProjects = () => json("projects");
 /** @param {{name?: string, text?: string, like?: string}} body */
-export const createProject = (body) => post("projects", body);
+export const createProject = (body) => post("projects", { gap_s: NATURAL_GAP_S, ...body });
 export const readProject = (id) => json(projectPath(id));
 export const renameProject = (id, name) => request(projectPath(id), { method: "PATCH", body: { name } });
 export const removeProject = (id) => request(projectPath(id), { method: "DELETE" });
 
 /** @param {File} file a project, or a script in any format @returns {Promise<ProjectBody>} its body */
 export const importProject = (file) =>
-  json(`projects/import?name=${part(file.name)}`, { method: "POST", body: file });
+  json(`projects/import?name=${part(file.name)}&gap_s=${NATURAL_GAP_S}`, { method: "POST", body: file });
 
 /**
  * Read new lines from a file or, without a name, from pasted text; no project changes.
@@ -215,6 +217,13 @@ export const readSoundExport = (id, exportId) => json(projectPath(id, `/exports/
 export const stopSoundExport = (id, exportId) =>
   request(projectPath(id, `/exports/${part(exportId)}`), { method: "DELETE" });
 export const soundExportUrl = (id, exportId) => `studio/${projectPath(id, `/exports/${part(exportId)}/file`)}`;
+/** Captions of what a finished export has. @returns {Promise<Blob>} */
+export const readSoundCaptions = async (id, exportId) =>
+  (await request(projectPath(id, `/exports/${part(exportId)}/captions`))).blob();
+export const coverUrl = (id) => `studio/${projectPath(id, "/cover")}`;
+/** @param {Blob} image */
+export const putCover = (id, image) => request(projectPath(id, "/cover"), { method: "PUT", body: image });
+export const removeCover = (id) => request(projectPath(id, "/cover"), { method: "DELETE" });
 export const eventsUrl = (id, since) => `studio/${projectPath(id, `/events?since=${since}`)}`;
 
 const pronunciationPath = (id, rest) => `projects/${part(id)}/pronunciations/${rest}`;

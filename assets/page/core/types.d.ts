@@ -182,6 +182,8 @@ export interface ProjectSettings {
   seed?: number | null;
   language?: string | null;
   tries?: number;
+  /** Usual seconds between two lines. */
+  gap_s?: number;
 }
 
 /** The fields of a project other than its lines. */
@@ -557,6 +559,8 @@ export interface PageEvents {
   "player.muted": void;
   /** A place in samples. */
   "timeline.seek": number;
+  /** A space between two lines has been dragged or stepped to so many seconds. */
+  "timeline.space": { space: { line: Line; pause: Line | null; from: number; to: number }; seconds: number; group?: string };
   "transport.generate": void;
   "transport.stop": void;
   "transport.toggle": void;

@@ -2,10 +2,12 @@
  * The dialog in the browser, as immutable states: each change returns a new one that shares the rest, so
  * that unacknowledged edits can be applied again to whatever the studio sends.
  */
+import { withGap } from "../playback/gaps.js";
 
 /** @import { DialogDocument, ProjectBody, ProjectMeta, StepOfLine, Take } from "../core/types" */
 
 export const RATE_HZ = 24_000;
+export const MAX_PAUSE_S = 300;
 
 /** @type {DialogDocument} */
 export const EMPTY_DOCUMENT = {
@@ -114,7 +116,8 @@ const OPS = {
     const line = state.lines.get(lineId);
     if (!line || state.lines.has(newId)) return;
     change(state, lineId, { text: line.text.slice(0, at).trimEnd() });
-    state.lines.set(newId, blank({ ...line, line_id: newId, text: line.text.slice(at).trimStart() }));
+    const rest = { text: line.text.slice(at).trimStart(), params: withGap(line.params, null) };
+    state.lines.set(newId, blank({ ...line, line_id: newId, ...rest }));
     putAfter(state, lineId, [newId]);
   },
   join(state, { line_ids: lineIds }) {
@@ -184,8 +187,14 @@ function change(state, lineId, fields) {
   if (!line) return;
   const next = { ...line, ...fields };
   if (line.kind === "silence") next.samples = Math.round(next.duration_s * RATE_HZ);
-  else if (SOUNDING.some((name) => name in fields && fields[name] !== line[name])) outdate(next);
+  else if (SOUNDING.some((name) => name in fields && changesSound(name, fields[name], line[name]))) outdate(next);
   state.lines.set(lineId, next);
+}
+
+/** Whether another value of a field changes how the line sounds; its gap doesn't. */
+function changesSound(name, now, before) {
+  if (name !== "params") return now !== before;
+  return JSON.stringify(withGap(now, null)) !== JSON.stringify(withGap(before, null));
 }
 
 /** A queued line stays queued: the studio renders its current text. */

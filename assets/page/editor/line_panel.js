@@ -5,6 +5,7 @@ import { fold, formatCount, formatLength } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { t } from "../core/texts.js";
 import { characterOf, newId, RATE_HZ } from "../document/document.js";
+import { GAP } from "../playback/gaps.js";
 import { recordingTitle } from "./line_list.js";
 
 /** @import { EngineParam, Line, Parts, StudioState } from "../core/types" */
@@ -126,7 +127,7 @@ export class LinePanel {
   /** @param {StudioState['backend']} backend whose parameters and languages are offered @param {StudioState['speakers']} library voices with their moods */
   #offer({ params, languages, instructions }, library) {
     this.#library = library;
-    this.#params.offer(params, instructions ? ["mood", "instruct"] : ["mood"]);
+    this.#params.offer(params, instructions ? ["mood", "instruct", GAP] : ["mood", GAP]);
     setHidden(byId("instruct-part"), !instructions);
     if (JSON.stringify(languages) !== JSON.stringify(this.#languages)) {
       this.#languages = languages;
@@ -163,6 +164,10 @@ export class LinePanel {
       this.#setParam({ name: "mood", value: target.value || null }));
     field("instruct").addEventListener("change", ({ target }) =>
       this.#setParam({ name: "instruct", value: target.value.trim() || null }));
+    field("gap").addEventListener("change", ({ target }) => {
+      if (target.validity.valid) this.#setParam({ name: GAP, value: target.value === "" ? null : target.valueAsNumber });
+      this.#show();
+    });
     field("before").addEventListener("change", ({ target }) => this.#pause(target, -1));
     field("after").addEventListener("change", ({ target }) => this.#pause(target, 1));
     const buttons = {
@@ -256,6 +261,9 @@ export class LinePanel {
     put("seed", shared(lines, "seed"));
     put("instruct", shared(lines.map(({ params }) => params ?? {}), "instruct"));
     const single = lines.length === 1;
+    const usual = this.#parts.playback.gapBefore(lines[0].line_id);
+    field("gap").dataset.empty = single && usual ? t`${usual.toFixed(2)}, as usual` : t`as usual`;
+    put("gap", shared(lines.map(({ params }) => params ?? {}), GAP));
     for (const [name, by] of [["before", -1], ["after", 1]]) {
       field(name).disabled = !single;
       field(name).dataset.empty = single ? "" : t`select a single line`;

@@ -9,11 +9,13 @@ import { formatCount } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
 import { t } from "../core/texts.js";
+import { CoverChoice } from "./cover_choice.js";
 
 /** @import { SceneExport } from "../core/types" */
 
 const KEPT = "tableread.sound";
 const ZIPS = new Set(["zip", "tracks"]);
+const COVERED = new Set(["mp3", "flac", "m4a", "m4b", "opus"]);
 const LOSSY = new Set(["mp3", "m4a", "m4b", "opus"]);
 
 /** The export of the scene's audio: the studio writes it, the page shows the progress, the browser downloads it. */
@@ -30,6 +32,7 @@ export class SoundExport {
   #kbps = byId("sound-kbps");
   #names = byId("sound-names");
   #section = byId("sound-section");
+  #captions = byId("sound-captions");
 
   /** @param {import("../document/project.js").Project} project @param {() => boolean} check whether there is sound at all */
   constructor(project, check) {
@@ -39,6 +42,7 @@ export class SoundExport {
     this.#recall(localStore.json(KEPT, {}));
     this.#loudness.addEventListener("change", () => this.#showLevel());
     this.#format.addEventListener("change", () => this.#showParts());
+    new CoverChoice(project);
     byId("download").addEventListener("click", () => this.#listSections());
     byId("sound-form").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -54,13 +58,14 @@ export class SoundExport {
     return this.#running !== null;
   }
 
-  #recall({ format, loudness, lufs, even, kbps, names }) {
+  #recall({ format, loudness, lufs, even, kbps, names, captions }) {
     choose(this.#format, format);
     choose(this.#kbps, kbps);
     choose(this.#names, names);
     choose(this.#loudness, loudness);
     if (Number.isFinite(lufs)) this.#lufs.value = lufs;
     this.#even.checked = even === true;
+    this.#captions.checked = captions === true;
     this.#showLevel();
     this.#showParts();
   }
@@ -69,6 +74,7 @@ export class SoundExport {
   #showParts() {
     setHidden(byId("sound-kbps-part"), !LOSSY.has(this.#format.value));
     setHidden(byId("sound-names-part"), this.#format.value !== "zip");
+    setHidden(byId("cover-part"), !COVERED.has(this.#format.value));
   }
 
   /** The whole scene or one of its sections. */
@@ -92,19 +98,22 @@ export class SoundExport {
     const lufs = this.#lufs.valueAsNumber;
     const chosen = { format: this.#format.value, loudness: this.#loudness.value, even: this.#even.checked };
     const [kbps, names] = [this.#kbps.value, this.#names.value];
-    localStore.set(KEPT, JSON.stringify({ ...chosen, lufs, kbps, names }));
+    const captions = this.#captions.checked;
+    localStore.set(KEPT, JSON.stringify({ ...chosen, lufs, kbps, names, captions }));
     const loudness = chosen.loudness === "other" ? lufs : chosen.loudness;
     const more = {};
     if (kbps && LOSSY.has(chosen.format)) more.kbps = Number(kbps);
     if (chosen.format === "zip") more.names = names;
-    if (ZIPS.has(chosen.format)) more.podcast = true;
+    if (ZIPS.has(chosen.format)) Object.assign(more, { podcast: true, captions });
     if (this.#section.value) more.section = this.#section.value;
     return { format: chosen.format, loudness, even_voices: chosen.even, ...more };
   }
 
   async #save() {
     if (this.#running || !this.#check()) return;
-    const run = { projectId: this.#project.id, exportId: null, stopped: false };
+    const hasCaptions = this.#captions.checked && !ZIPS.has(this.#format.value);
+    const name = this.#section.value ? this.#section.selectedOptions[0].text : this.#project.view.name;
+    const run = { projectId: this.#project.id, exportId: null, stopped: false, hasCaptions, name };
     this.#running = run;
     this.#show(0, t`Exporting…`);
     try {
@@ -148,12 +157,19 @@ export class SoundExport {
   #ended(run, { state, message, measured }) {
     if (state === "cancelled") return this.#hide(t`Stopped. Nothing was exported.`);
     if (state === "failed") throw new Error(message);
-    const link = document.createElement("a");
-    link.href = api.soundExportUrl(run.projectId, run.exportId);
-    link.download = "";
-    link.click();
+    download(api.soundExportUrl(run.projectId, run.exportId), "");
+    if (run.hasCaptions) this.#saveCaptions(run);
     this.#hide([t`Saved.`, level(measured), ...measured.remarks].join(" "));
     if (byId("sound-form").hidden) showDone(t`Audio exported. ${level(measured)}`);
+  }
+
+  /** The browser would refuse a second download by a link; what the page fetches itself is allowed. */
+  async #saveCaptions({ projectId, exportId, name }) {
+    try {
+      saveBlob(await api.readSoundCaptions(projectId, exportId), `${name}.srt`);
+    } catch (error) {
+      showError(t`The captions can’t be saved`, error);
+    }
   }
 
   async #cancel() {
@@ -261,10 +277,7 @@ export class Exports {
     try {
       await this.#project.flush();
       const { blob, leftOut } = await api.exportScript(this.#project.id, format);
-      const address = URL.createObjectURL(blob);
-      download(address, `${this.#project.view.name || t`Untitled`}.${format}`);
-      // The browser has started the download by the time the page is idle again.
-      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+      saveBlob(blob, `${this.#project.view.name || t`Untitled`}.${format}`);
       const title = t`Exported as ${label}, with some things left out.`;
       showNotice("export", { kind: "warning", title, text: leftOut || null });
       if (leftOut) announce(`${title} ${leftOut}`);
@@ -299,6 +312,13 @@ export class Exports {
 /** @returns {string} nothing of no lines */
 function countedSentence(lines, one, many) {
   return lines.length ? t`${formatCount(lines.length, "line")} ${lines.length === 1 ? one : many}.` : "";
+}
+
+function saveBlob(blob, name) {
+  const address = URL.createObjectURL(blob);
+  download(address, name);
+  // The browser has started the download by the time the page is idle again.
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
 function download(href, name) {

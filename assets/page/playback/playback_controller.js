@@ -6,8 +6,10 @@ import { askDialog, byId, setHidden, setText } from "../core/dom.js";
 import { formatCount, formatLeft } from "../core/format.js";
 import { announce, showError, showNotice } from "../core/notices.js";
 import { t } from "../core/texts.js";
-import { characterOf, isMissing, isPending, lineIssues } from "../document/document.js";
+import { characterOf, isMissing, isPending, lineIssues, RATE_HZ } from "../document/document.js";
 import { sectionOf } from "../editor/sections.js";
+import { formatSpace } from "./gap_grip.js";
+import { spaceEdit } from "./gaps.js";
 import { isAudible } from "./playlist.js";
 
 /** @import { Parts } from "../core/types" */
@@ -107,6 +109,7 @@ export class PlaybackController {
     bus.on("engine.wanted", () => parts.player.unlock());
     bus.on("engine.arrived", () => this.readWithNewEngine());
     bus.on("timeline.seek", (place) => this.#seek(place));
+    bus.on("timeline.space", (change) => this.#setSpace(change));
     bus.on("transport.generate", () => this.make());
     bus.on("transport.stop", () => this.stop());
     bus.on("transport.toggle", () => this.toggle());
@@ -201,6 +204,11 @@ export class PlaybackController {
     if (next) this.placeAt(next.line_id);
   }
 
+  /** Seconds between the line before and this one. @param {string} lineId */
+  gapBefore(lineId) {
+    return this.#parts.player.playlist.gapBefore(lineId) / RATE_HZ;
+  }
+
   placeAt(lineId) {
     return this.#seek(this.#parts.player.playlist.startOf(lineId));
   }
@@ -243,6 +251,12 @@ export class PlaybackController {
     this.#showClock();
   }
 
+  /** One edit, so that one undo takes it back. */
+  #setSpace({ space, seconds, group = null }) {
+    this.#parts.project.edit([spaceEdit(space, seconds)], { group });
+    announce(t`${space.pause ? t`Pause` : "Gap"} before ${space.line.speaker ?? t`the recording`}: ${formatSpace(seconds)}`);
+  }
+
   /** Send the playing line to the studio, so that it is rendered first. */
   #focus(lineId) {
     const { project } = this.#parts;
@@ -265,7 +279,8 @@ export class PlaybackController {
   show() {
     const { project, player, timeline, lines } = this.#parts;
     player.levelOf = ({ speaker }) => characterOf(project.view, speaker).level_db;
-    player.refresh(project.lines);
+    const gapOf = ({ speaker }) => characterOf(project.view, speaker).gap_s ?? null;
+    player.refresh(project.lines, project.view.settings, gapOf);
     const { accepted_takes: accepted } = project.view;
     timeline.show(player.playlist, {
       colour: (speaker) => lines.colour(speaker),

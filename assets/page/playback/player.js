@@ -89,11 +89,12 @@ export class Player {
 
   /**
    * Update the lines; the play-head keeps its line. A line whose audio changed is unscheduled,
-   * even while it plays, and starts again. @param {Line[]} lines
+   * even while it plays, and starts again. @param {Line[]} lines @param {import("../core/types").ProjectSettings} [settings]
+   * @param {(line: Line) => number | null} [gapOf] the gap before a character's lines
    */
-  refresh(lines) {
+  refresh(lines, settings, gapOf) {
     const before = this.playlist;
-    this.playlist = new Playlist(lines);
+    this.playlist = new Playlist(lines, settings, gapOf);
     this.#sounds.refresh();
     if (!this.#line(this.#rest.lineId)) this.#goNear(before);
     this.#takeBack(before);
@@ -140,7 +141,7 @@ export class Player {
     const wasPlaying = this.playing;
     this.stop();
     const at = Math.min(Math.max(0, Math.round(place)), Math.max(0, this.playlist.total - 1));
-    const index = this.playlist.at(at);
+    const index = this.#indexAt(at);
     this.#moveTo(this.playlist.lines[index]?.line_id ?? null, at - (this.playlist.starts[index] ?? 0));
     if (wasPlaying) await this.play();
   }
@@ -149,6 +150,15 @@ export class Player {
   async setRate(rate) {
     this.#stretch = new TimeStretch(rate);
     await this.seek(this.place);
+  }
+
+  /** A place in a gap is one before the line that follows. */
+  #indexAt(place) {
+    const { starts, lengths } = this.playlist;
+    const index = this.playlist.at(place);
+    if (place < starts[index] + lengths[index]) return index;
+    const next = starts.findIndex((start, at) => at > index && start > place);
+    return next < 0 ? index : next;
   }
 
   #head() {
@@ -218,6 +228,7 @@ export class Player {
     if (!line) return false;
     if (!isComing(line)) return this.#advance();
     if (line.kind === "silence") return this.#laySilence(line);
+    if (this.#cursor.offset < 0) return this.#layGap();
     const pcm = this.#sounds.of(line);
     if (!this.#holds(this.#cursor)) this.#begin(line.line_id);
     if (pcm.length > this.#cursor.offset) return this.#laySound(pcm);
@@ -229,6 +240,13 @@ export class Player {
     this.#clock.silence(this.#about(), Math.round(samples / this.rate));
     this.#cursor.offset += samples;
     return this.#advance();
+  }
+
+  /** The place in a gap counts up to the line's beginning, 0. */
+  #layGap() {
+    this.#clock.silence(this.#about(), Math.round(-this.#cursor.offset / this.rate));
+    this.#cursor.offset = 0;
+    return true;
   }
 
   #laySound(pcm) {
@@ -257,7 +275,8 @@ export class Player {
     const last = this.#cursor.lineId === this.#until;
     const next = lines[this.playlist.indexOf(this.#cursor.lineId) + 1]?.line_id ?? null;
     const again = last && this.loop && this.#cursor.offset > 0;
-    this.#cursor = { lineId: again ? this.#until : last ? null : next, offset: 0, pcm: null };
+    const offset = again || last ? 0 : -this.playlist.gapBefore(next);
+    this.#cursor = { lineId: again ? this.#until : last ? null : next, offset, pcm: null };
     this.#stretch = new TimeStretch(this.rate);
     return this.#cursor.lineId !== null;
   }

@@ -1,7 +1,8 @@
 /** The position of each line on the timeline, in samples; unknown lengths are estimated. */
 import { RATE_HZ } from "../document/document.js";
+import { gapsBefore } from "./gaps.js";
 
-/** @import { Line } from "../core/types" */
+/** @import { Line, ProjectSettings } from "../core/types" */
 
 const DEFAULT_SAMPLES_PER_CHAR = RATE_HZ / 15;
 const LEAST_SAMPLES = RATE_HZ / 2;
@@ -9,16 +10,20 @@ const SURE_CHARS = 200;
 
 /** Lines in order, with their positions. Immutable; a change makes a new one. */
 export class Playlist {
-  /** @param {Line[]} lines */
-  constructor(lines = []) {
+  /** @param {Line[]} lines @param {ProjectSettings} settings of their project @param {(line: Line) => number | null} [gapOf] of a character */
+  constructor(lines = [], settings = {}, gapOf = undefined) {
     this.lines = lines;
     const perChar = samplesPerChar(lines);
     this.lengths = lines.map((line) => lineSamples(line, perChar));
     this.starts = [];
+    /** Samples of silence before each line; its start is after them. */
+    this.gaps = gapsBefore(lines, settings, gapOf).map((gap) => Math.round(gap * RATE_HZ));
     this.total = 0;
     this.#index = new Map();
     lines.forEach((line, at) => {
       this.#index.set(line.line_id, at);
+      if (!this.total) this.gaps[at] = 0; // the scene begins with sound
+      this.total += this.gaps[at];
       this.starts.push(this.total);
       this.total += this.lengths[at];
     });
@@ -36,7 +41,11 @@ export class Playlist {
     return this.starts[this.indexOf(lineId)] ?? 0;
   }
 
-  /** @returns {number} index of the line at `place` samples */
+  gapBefore(lineId) {
+    return this.gaps[this.indexOf(lineId)] ?? 0;
+  }
+
+  /** @returns {number} index of the line at `place` samples, or of the one before a gap */
   at(place) {
     let low = 0;
     let high = this.starts.length - 1;

@@ -5,6 +5,7 @@ import { bus } from "../core/bus.js";
 import { byId } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
 import { RATE_HZ } from "../document/document.js";
+import { GapGrip } from "./gap_grip.js";
 import { Playlist } from "./playlist.js";
 import { TimelineCard } from "./timeline_card.js";
 import { drawLanes, Lanes, showLaneNames } from "./timeline_lanes.js";
@@ -33,6 +34,7 @@ export function drawRuler(pen, { left_s: left, px_per_s: scale, width, top }) {
 
 const RULED_PX = 48;
 const STEP_S = 5;
+const SPACE_STEPS = { ArrowLeft: -1, ArrowRight: 1 };
 const MOST_ZOOM = 64;
 const MARK_PX = 110;
 const MARK_CHARS = 16;
@@ -54,6 +56,7 @@ export class Timeline {
   #drawn = false;
   // Cached, as reading it from the document would cause a layout at every edit.
   #size = { width: 0, height: 0 };
+  #grip = new GapGrip(this);
 
   /** @param {import("./peak_cache.js").PeakCache} peaks */
   constructor(peaks) {
@@ -88,6 +91,20 @@ export class Timeline {
     this.#isDoubtful = isDoubtful;
     this.#root.setAttribute("aria-valuemax", String(Math.round(playlist.total / RATE_HZ)));
     this.#later();
+  }
+
+  /** What is shown. */
+  get playlist() {
+    return this.#playlist;
+  }
+
+  get px_per_sample() {
+    return this.#scale;
+  }
+
+  /** @param {number} place in samples @returns {number} pixels from the timeline's left edge */
+  xOf(place) {
+    return (place - this.#left) * this.#scale;
   }
 
   /** @param {number} x in the window @returns {number} the place there, in samples */
@@ -207,7 +224,7 @@ export class Timeline {
   }
 
   #press(event) {
-    if (!this.#playlist.total) return;
+    if (!this.#playlist.total || this.#grip.press(event)) return;
     this.#root.setPointerCapture(event.pointerId);
     const seek = ({ clientX }) => this.#seek(this.placeAt(clientX));
     seek(event);
@@ -216,6 +233,13 @@ export class Timeline {
   }
 
   #key(event) {
+    if (event.key === "Escape") return void (this.#grip.letGo() && event.stopPropagation());
+    if (event.altKey && event.key in SPACE_STEPS) {
+      this.#grip.step(this.#place, SPACE_STEPS[event.key]);
+      event.preventDefault();
+      event.stopPropagation();
+      return;
+    }
     const steps = { ArrowLeft: -STEP_S, ArrowRight: STEP_S, PageUp: -30, PageDown: 30 };
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key in steps) this.#seek(this.#place + steps[event.key] * RATE_HZ);

@@ -1,6 +1,6 @@
 /** The cast: the speakers of the dialog with their voices, and settings of the whole script. */
 import { bus } from "../core/bus.js";
-import { byId, focusedElement, fromTemplate, languageOptions, safeColour, setHidden, setText } from "../core/dom.js";
+import { byId, focusedElement, fromTemplate, isDirty, languageOptions, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 import { t } from "../core/texts.js";
@@ -158,6 +158,17 @@ function connectRetrySetting(project) {
   bus.on("project.meta", () => (select.value = String(project.view.settings.tries ?? 1)));
 }
 
+/** How soon a line follows the one before, about; 0 lays them back to back. */
+function connectGapSetting(project) {
+  const field = byId("usual-gap");
+  field.addEventListener("change", () => {
+    if (field.validity.valid) project.edit([{ op: "settings", fields: { gap_s: field.valueAsNumber } }]);
+    else show();
+  });
+  const show = () => (field.value = String(project.view.settings.gap_s ?? 0));
+  bus.on("project.meta", () => isDirty(field) || show());
+}
+
 /** The rows of the cast: name, voice, number of lines. */
 export class CastPanel {
   #project;
@@ -175,6 +186,7 @@ export class CastPanel {
     this.#project = project;
     new ScriptLanguage(project);
     connectRetrySetting(project);
+    connectGapSetting(project);
     bus.on("project.meta", () => this.#show(order.speakers));
     bus.on("library.loaded", ({ speakers, offer }) => this.#know(speakers, offer));
     byId("cast-suggested").addEventListener("click", () => this.#useAll());

@@ -41,6 +41,7 @@ from studio.dialog.formats.tables import (
     write_table,
 )
 from studio.dialog.formats.turns import has_closed_turns
+from studio.dialog.gaps import GAP
 from studio.dialog.items import parse_items, write_items, write_json_lines
 from studio.dialog.model import Audio, Dialog, Line, Notice, Speech, Unspoken
 from studio.dialog.script import parse_header, write_script
@@ -407,7 +408,7 @@ def _list_left_out(line: Line, format_: Format) -> list[str]:
     lost = {
         "the language": line.language is not None and format_ is Format.SRT,
         "the seed": line.seed is not None,
-        "the voice's settings": bool(line.params),
+        "the voice's settings": any(name != GAP for name in line.params),
     }
     return [what for what, is_lost in lost.items() if is_lost]
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from studio.backends.base import Backend, Capabilities
 from studio.backends.engine_cards import card_of
 from studio.backends.registry import describe_engine, offer_of
+from studio.dialog.gaps import MAX_GAP_S
 from studio.dialog.model import Notice, name_key
 from studio.project.document import Document, ProjectLine
 from studio.project.folder import ProjectSummary, read_last_position
@@ -91,11 +92,15 @@ _MARK = r"^[A-Za-z0-9_-]{1,64}$"
 
 
 class NewProjectBody(RequestBody):
-    """A project to create: from a script in `text`, as a copy of project `like`, or empty."""
+    """A project to create: from a script in `text`, as a copy of project `like`, or empty.
+
+    `gap_s` is the usual gap between its lines; a copy has that of its original.
+    """
 
     name: str | None = None
     text: str | None = None
     like: str | None = None
+    gap_s: Annotated[float, Field(ge=0, le=MAX_GAP_S)] = 0.0
 
 
 class RenameBody(RequestBody):

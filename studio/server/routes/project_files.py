@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Annotated, Any, BinaryIO, Literal
@@ -22,6 +22,7 @@ from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering
 from studio.audio.scene_file import ExportOptions, Scene, describe_result
 from studio.dialog.formats.dialog_file import Format, import_dialog
+from studio.dialog.gaps import MAX_GAP_S
 from studio.dialog.model import MAX_SCRIPT_BYTES
 from studio.engine.event_log import StateChange
 from studio.errors import BadInput, Conflict
@@ -68,7 +69,10 @@ SoundFormat = Literal["wav", "flac", "mp3", "opus", "m4a", "m4b", "zip", "tracks
 
 
 class SoundBody(RequestBody):
-    """An audio file of a project; `tracks` is a zip with a track for each speaker."""
+    """An audio file of a project; `tracks` is a zip with a track for each speaker.
+
+    With `captions` a zip has captions, too.
+    """
 
     format: SoundFormat = "wav"
     loudness: LoudnessChoice = "rendered"
@@ -76,6 +80,7 @@ class SoundBody(RequestBody):
     kbps: Literal[64, 96, 128, 192] | None = None
     names: Annotated[str, Field(max_length=100)] = FILE_NAMES
     podcast: bool = Field(False, strict=True)
+    captions: bool = Field(False, strict=True)
     section: LineId | None = None
 
     @property
@@ -94,6 +99,7 @@ class SoundBody(RequestBody):
             kbps=self.kbps,
             names=check_names(self.names),
             podcast=self.podcast,
+            captions=self.captions,
         )
 
 
@@ -124,7 +130,7 @@ ExportFormat = Literal[
     "tableread", "txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl",
     "wav", "flac", "mp3", "opus", "m4a", "m4b", "zip", "tracks",
     "words.json", "TextGrid", "rhubarb.tsv", "rhubarb.zip", "words.vtt", "sentences.vtt",
-    "words.srt", "sentences.srt",
+    "words.srt", "sentences.srt", "captions.vtt", "captions.srt",
 ]  # fmt: skip
 
 _SCRIPTS = frozenset(Format)
@@ -136,30 +142,36 @@ _UNPACKED = 2
 @project_file_routes.post("/import", status_code=201)
 @upload_policy(max_body_bytes=PROJECT_BYTES)
 async def import_project(
-    studio: StudioDep, request: Request, name: Annotated[str, Query(max_length=1_000)] = ""
+    studio: StudioDep,
+    request: Request,
+    name: Annotated[str, Query(max_length=1_000)] = "",
+    gap_s: Annotated[float, Query(ge=0, le=MAX_GAP_S)] = 0.0,
 ) -> dict[str, Any]:
     """Create a project from a file: an exported project, or a script in any format.
+
+    `gap_s` is the usual gap between a script's lines.
 
     The body is the file itself, which is written to disk as it arrives; or a form with a `file`.
     """
     max_bytes = _max_import_bytes(request)
+    create = partial(_create_project, studio, max_bytes=max_bytes, gap_s=gap_s)
     if request.headers.get("content-type", "").startswith("multipart/"):
         bounded = Request(request.scope, limit_body(request.receive, max_bytes))
         async with bounded.form(max_files=1, max_fields=1) as form:
             file = form.get("file")
             if not isinstance(file, UploadFile):
                 raise BadInput("No file came with this. Choose one, then import it.")
-            return await asyncio.to_thread(
-                _create_project, studio, file.file, file.filename or "", max_bytes
-            )
+            return await asyncio.to_thread(create, file.file, file.filename or "")
     with studio.projects.open_upload() as path:
         with path.open("xb") as arriving:
             await _save_body(request, arriving, path, max_bytes)
         with path.open("rb") as arrived:
-            return await asyncio.to_thread(_create_project, studio, arrived, name, max_bytes)
+            return await asyncio.to_thread(create, arrived, name)
 
 
-def _create_project(studio: Studio, file: BinaryIO, name: str, max_bytes: int) -> dict[str, Any]:
+def _create_project(
+    studio: Studio, file: BinaryIO, name: str, *, max_bytes: int, gap_s: float
+) -> dict[str, Any]:
     name = PurePath(name).name
     if is_archive(file):
         file.seek(0)
@@ -170,7 +182,7 @@ def _create_project(studio: Studio, file: BinaryIO, name: str, max_bytes: int) -
     file.seek(0)
     imported = import_dialog(file.read(MAX_SCRIPT_BYTES + 1), name or "The file")
     title = (imported.title or PurePath(name).stem.strip())[:MAX_PROJECT_NAME_CHARS] or "Untitled"
-    session = studio.projects.create(title, imported.dialog)
+    session = studio.projects.create(title, imported.dialog, gap_s=gap_s)
     return project_body(session, imported.notices) | {"unspoken": imported.unspoken}
 
 
@@ -250,7 +262,8 @@ def export(
 
 def _describe_scene(studio: Studio, scene: Scene) -> Scene:
     titles = {name: backend.title for name, backend in studio.backends().items()}
-    return scene.described(scene.tags.title, titles)
+    described = scene.described(scene.tags.title, titles)
+    return replace(described, kept_loudness=studio.kept_loudness)
 
 
 def _export_headers(file_name: str, left_out: Iterable[str]) -> dict[str, str]:
@@ -309,16 +322,27 @@ def sound_export_routes(exports_of: PerStudio[SceneExports]) -> APIRouter:
         export = exports_of.get(studio).find(project.project_id, export_id)
         if export.state is not ExportState.DONE:
             raise Conflict("The file isn't finished yet. Wait for it, then fetch it.")
-        name = export.spec.scene.tags.title or project.document.name
-        headers = {"Content-Disposition": attachment(_file_name(name, export))}
+        name = attachment(_file_name(project.document.name, export))
+        headers = {"Content-Disposition": name}
         return FileResponse(export.path, headers=headers)
+
+    @routes.get("/{export_id}/captions")
+    @page_policy(Access.GUEST, request_class=RequestClass.LONG)
+    def fetch_captions(studio: StudioDep, project: Project, export_id: str) -> Response:
+        """Captions of what the file has, as SRT."""
+        export = exports_of.get(studio).find(project.project_id, export_id)
+        name = attachment(_file_name(project.document.name, export, ".srt"))
+        data = export.spec.scene.write_captions()[".srt"]
+        headers = {"Content-Disposition": name}
+        return Response(data, media_type="application/x-subrip", headers=headers)
 
     return routes
 
 
-def _file_name(name: str, export: SceneExport) -> str:
+def _file_name(project: str, export: SceneExport, suffix: str | None = None) -> str:
+    name = export.spec.scene.tags.title or project
     tracks = " tracks" if export.spec.options.tracks else ""
-    return f"{name}{tracks}{export.spec.suffix}"
+    return f"{name}{tracks}{suffix or export.spec.suffix}"
 
 
 def export_bodies(exports: SceneExports) -> list[dict[str, Any]]:

@@ -82,7 +82,8 @@ def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
     # An empty box is an empty project, not a script that can't be read.
     parsed = read_dialog_text(body.text) if body.text and body.text.strip() else None
     name = body.name or (parsed.title if parsed else None) or _UNNAMED
-    session = studio.projects.create(name, parsed.dialog if parsed else None)
+    dialog = parsed.dialog if parsed else None
+    session = studio.projects.create(name, dialog, gap_s=body.gap_s)
     made = project_body(session, parsed.notices if parsed else ())
     made["unspoken"] = parsed.unspoken if parsed else 0
     return made

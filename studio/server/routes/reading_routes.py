@@ -123,7 +123,8 @@ async def follow_reading(
     """
     woken, told = asyncio.Event(), (-1, -1)
     with ExitStack() as held:
-        for log in (session.events, session.heard, *wakers):
+        logs: list[EventLog[Any]] = [session.events, session.heard, *wakers]
+        for log in logs:
             held.enter_context(log.waking(woken))
         while not (is_over() or session.events.closed):
             now = (session.events.seq, session.heard.seq)

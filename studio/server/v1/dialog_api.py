@@ -11,8 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
 
-from studio.audio.encode import AudioFormat, StreamFormat, encode_stream
-from studio.audio.scene_file import ExportOptions
+from studio.audio.encode import StreamFormat, encode_stream
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.items import parse_items
@@ -27,10 +26,11 @@ from studio.engine.job import (
     find_segment_issues,
 )
 from studio.errors import BadInput, Conflict, NotFound
-from studio.hearing.timing_files import TimingFormat, write_timing
+from studio.hearing.timing_files import TimingFormat, write_scene_captions, write_timing
 from studio.project.characters import PLAIN, Character, change_character
 from studio.server.policies import DiskUse, PerStudio, RequestClass, StudioDep, speech_policy
 from studio.server.transfers import attachment, make_file, mastering_of, unless_left
+from studio.server.v1.sound_query import SoundQuery
 from studio.server.v1.speech_bodies import (
     DialogBody,
     DialogCard,
@@ -156,6 +156,7 @@ def begin(
         notices=notices,
         tries=body.tries,
         characters=characters,
+        gap_s=body.gap_s,
     )
     stream = SpeechStream(studio, dialog, options)
     store.put(stream)
@@ -188,28 +189,34 @@ def audio(
     store: DialogStoreDep,
     request: Request,
     dialog_id: str,
-    audio_format: Annotated[StreamFormat, Query(alias="format")] = StreamFormat.WAV,
-    title: Annotated[str, Query(max_length=200)] = "",
+    sound: Annotated[SoundQuery, Query()],
 ) -> Response:
-    """The finished audio; all but AAC and PCM name title, speakers, engine and chapters."""
+    """The finished audio; all but WAV, AAC and PCM name title, speakers, engine and chapters."""
     stream = store.get(dialog_id)
     job = stream.job
     if job.state is JobState.RUNNING:
         raise Conflict("The dialog is still being rendered; follow its events to the end.")
     titles = {name: backend.title for name, backend in studio.backends().items()}
-    scene = build_scene(job).described(title, titles)
-    if audio_format.value in set(AudioFormat):
-        left = unless_left(request)
-        return make_file(
-            studio,
-            f"dialog.{audio_format.value}",
-            lambda path: scene.write(path, ExportOptions(stream.mastering), on_progress=left),
-            media_type=audio_format.media_type,
-            filename=f"dialog.{audio_format.value}",
+    scene = build_scene(job).described(sound.title, titles)
+    scene = replace(
+        scene,
+        kept_loudness=studio.kept_loudness,
+        write_captions=lambda: write_scene_captions(
+            *time_render(job, stream.dialog, studio.aligner)[:2]
+        ),
+    )
+    if sound.streamed is not None:
+        blocks = scene.mastered_blocks(stream.mastering)
+        return StreamingResponse(
+            encode_stream(blocks, sound.streamed), media_type=sound.streamed.media_type
         )
-    blocks = scene.mastered_blocks(stream.mastering)
-    return StreamingResponse(
-        encode_stream(blocks, audio_format), media_type=audio_format.media_type
+    left, options = unless_left(request), sound.to_options(stream.mastering)
+    return make_file(
+        studio,
+        f"dialog.{sound.suffix}",
+        lambda path: scene.write(path, options, on_progress=left),
+        media_type=sound.media_type,
+        filename=f"dialog.{sound.suffix}",
     )
 
 

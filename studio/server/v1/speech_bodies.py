@@ -27,6 +27,7 @@ from studio.audio.guarded_decode import decode_guarded
 from studio.backends.base import Backend, Preset, canonical_name
 from studio.backends.registry import offer_of
 from studio.dialog.attributes import MAX_PARAMS, MAX_SEED
+from studio.dialog.gaps import MAX_GAP_S, NATURAL_GAP_S
 from studio.dialog.model import clean_name
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
 from studio.engine.job import MAX_TRIES
@@ -182,6 +183,14 @@ class DialogBody(RequestFields):
     )
     even_voices: bool = Field(
         False, strict=True, description="Bring all speakers to one loudness first."
+    )
+    gap_s: float = Field(
+        0.0,
+        ge=0,
+        le=MAX_GAP_S,
+        description="Silence between two lines, in seconds, with a natural spread, and three times "
+        "as long before a section; an item's own `gap_s` is exact. The page's new projects "
+        f"have {NATURAL_GAP_S:g}.",
     )
     tries: int = Field(
         1,

@@ -1,0 +1,121 @@
+"""Captions as people read them: sentences, two lines of 42 characters, and time to read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from studio.hearing.caption_cues import break_lines
+from studio.hearing.timing_files import TimedLine, TimingFormat, write_timing
+from studio.hearing.word_times import WordTime
+
+LONG = (
+    "Good evening. The lamp above the weir has been out since five, and nobody at the station can "
+    "say who was the last to see it lit; that is why we came. Wait!"
+)
+
+
+def said(text: str, start_s: float = 0.0, word_s: float = 0.3) -> TimedLine:
+    words, at = [], 0
+    for number, word in enumerate(text.split()):
+        at = text.index(word, at)
+        begin_s = start_s + number * word_s
+        words.append(WordTime(word, at, at + len(word), begin_s, begin_s + 0.9 * word_s))
+        at += len(word)
+    return TimedLine(1, "Ivo", text, start_s, start_s + len(words) * word_s, tuple(words))
+
+
+@dataclass(frozen=True)
+class Cue:
+    start: int
+    end: int
+    text: str
+
+
+def to_ms(written: str) -> int:
+    hours, minutes, seconds = written.replace(",", ".").split(":")
+    return round(1000 * (3600 * int(hours) + 60 * int(minutes) + float(seconds)))
+
+
+def read(lines: list[TimedLine], format_: TimingFormat, duration_s: float) -> list[Cue]:
+    """The cues of a file, read without any of the studio's code."""
+    written = write_timing(lines, format_, duration_s).decode()
+    found = []
+    for block in written.strip().split("\n\n"):
+        timing, _, text = block[block.find("\n") + 1 :].partition("\n")
+        if "-->" not in timing:
+            timing, _, text = block.partition("\n")
+        if "-->" in timing:
+            start, end = map(to_ms, timing.split(" --> "))
+            found.append(Cue(start, end, re.sub("<[^>]*>", "", text)))
+    return found
+
+
+def words_of(cues: list[Cue]) -> str:
+    return " ".join(" ".join(cue.text.split()) for cue in cues)
+
+
+@pytest.mark.parametrize("format_", [TimingFormat.CAPTIONS_SRT, TimingFormat.CAPTIONS_VTT])
+def test_pysubs2_reads_the_same_cues(format_: TimingFormat) -> None:
+    pysubs2 = pytest.importorskip("pysubs2")
+    written = write_timing([said(LONG, 1.0)], format_, 20.0).decode()
+    theirs = [
+        Cue(one.start, one.end, one.plaintext) for one in pysubs2.SSAFile.from_string(written)
+    ]
+    assert theirs == read([said(LONG, 1.0)], format_, 20.0)
+
+
+@pytest.mark.parametrize("format_", [TimingFormat.CAPTIONS_SRT, TimingFormat.CAPTIONS_VTT])
+@pytest.mark.parametrize("is_timed", [True, False])
+def test_sentences_stand_in_two_lines_of_42(format_: TimingFormat, is_timed: bool) -> None:
+    line = said(LONG, 1.0)
+    if not is_timed:
+        line = TimedLine(1, "Ivo", LONG, 1.0, line.end_s)
+    cues = read([line], format_, 20.0)
+    assert words_of(cues) == LONG
+    shown = [cue.text.split("\n") for cue in cues]
+    assert max(map(len, shown)) == 2
+    assert max(len(row) for rows in shown for row in rows) <= 42
+    assert shown[0] == ["Good evening."]
+    assert shown[-1] == ["Wait!"]
+
+
+def test_a_short_caption_stays_long_enough_to_be_read_and_no_longer_than_the_scene() -> None:
+    lines = [said("Oh.", 1.0), said("No.", 5.0), said("Yes.", 5.5)]
+    cues = read(lines, TimingFormat.CAPTIONS_SRT, 6.0)
+    assert [(cue.start, cue.end) for cue in cues] == [(1000, 1833), (5000, 5500), (5500, 6000)]
+
+
+def test_a_caption_is_over_after_7_s() -> None:
+    slow = said("One word after the other comes very slowly.", word_s=2.0)
+    cues = read([slow], TimingFormat.CAPTIONS_SRT, 20.0)
+    assert len(cues) > 1
+    assert max(cue.end - cue.start for cue in cues) <= 7000
+    assert words_of(cues) == slow.text
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text("abc,. !日本", min_size=1, max_size=14), min_size=1, max_size=30))
+def test_no_word_is_lost_and_no_time_goes_back(words: list[str]) -> None:
+    text = " ".join(" ".join(words).split())
+    if not text:
+        return
+    cues = read([said(text)], TimingFormat.CAPTIONS_SRT, 60.0)
+    assert words_of(cues).replace(" ", "") == text.replace(" ", "")
+    edges = [at for cue in cues for at in (cue.start, cue.end)]
+    assert edges == sorted(edges)
+
+
+def test_lines_are_about_as_long_as_each_other_and_wide_letters_count_twice() -> None:
+    assert break_lines("The lamp above the weir has been out since five.").split("\n") == [
+        "The lamp above the weir",
+        "has been out since five.",
+    ]
+    assert [
+        len(row)
+        for row in break_lines("水門の上の灯りは五時から消えている。誰も見ていない。").split("\n")
+    ] == [13, 13]
