@@ -92,7 +92,7 @@ def test_waveforms_are_drawn_for_rows_in_sight_only(page, write):
     make(page)
     page.wait_for_function(f"({WAVES})() >= 3")
     assert page.evaluate(WAVES) < 30
-    page.evaluate("() => document.querySelector('#lines').scrollTo(0, 1e6)")
+    page.locator("#lines .line").last.scroll_into_view_if_needed()
     page.wait_for_function(
         "() => document.querySelector('#lines .line:last-child .line-wave').dataset.drawn"
     )

@@ -12,7 +12,7 @@ export class RowWaves {
   #parts;
   #watched = new Set();
   #seen = new Set();
-  /** What is drawn, by line: the take with its colour and size. */
+  /** What is drawn, by line: the take with its colour. */
   #drawn = new Map();
   /** Lines that were being made: what they become appears in motion. */
   #coming = new Set();
@@ -26,8 +26,8 @@ export class RowWaves {
     this.#observer = new IntersectionObserver((entries) => this.#look(entries), look);
     bus.on("project.changed", (change) => this.#change(change));
     parts.peaks.events.on("loaded", () => this.#soon());
-    addEventListener("resize", () => this.#soon());
-    bus.on("density.changed", () => this.#soon());
+    addEventListener("resize", () => this.#resize());
+    bus.on("density.changed", () => this.#resize());
   }
 
   #change({ ids, order, meta }) {
@@ -63,6 +63,11 @@ export class RowWaves {
     this.#soon();
   }
 
+  #resize() {
+    this.#drawn.clear();
+    this.#soon();
+  }
+
   #soon() {
     if (this.#later) return;
     this.#later = true;
@@ -75,16 +80,18 @@ export class RowWaves {
   #draw(lineId) {
     const { project, lines, peaks } = this.#parts;
     const [line, row] = [project.line(lineId), lines.row(lineId)];
-    if (!line || !row?.wave) return;
+    if (!line || !row?.wave || document.body.dataset.density === "compact") return; // where they have no room
     const known = line.take && !isPending(line) ? peaks.of(line.take) : null;
     setHidden(row.wave, known === null);
     if (!known) {
       delete row.wave.dataset.drawn;
       return void this.#drawn.delete(lineId);
     }
+    const about = `${line.take.take_id} ${row.colour}`;
+    if (this.#drawn.get(lineId) === about) return;
+    // Read last, as it may need a layout.
     const size = { width: row.wave.clientWidth, height: row.wave.clientHeight };
-    const about = `${line.take.take_id} ${row.colour} ${size.width} ${size.height}`;
-    if (this.#drawn.get(lineId) === about || !size.width) return;
+    if (!size.width) return;
     this.#drawn.set(lineId, about);
     paintWave(row.wave, known, row.colour, size);
     row.wave.dataset.drawn = "true";

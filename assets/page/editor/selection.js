@@ -48,8 +48,9 @@ export class Selection {
 
   /** Focus the current line's row. */
   focus() {
-    this.#lines.row(this.current)?.root.focus({ preventScroll: true });
+    // First, as a row that is folded or filtered out can't be focused.
     if (this.current) this.#lines.reveal(this.current, { calm: true });
+    this.#lines.row(this.current)?.root.focus({ preventScroll: true });
   }
 
   /**

@@ -32,6 +32,7 @@ export class TakesPanel {
     bus.on("project.changed", () => this.#showMarks());
     bus.on("player.changed", () => parts.player.playing && this.#hush());
     parts.peaks.events.on("loaded", () => this.#drawWaves());
+    new ResizeObserver(() => this.#drawWaves()).observe(this.#list);
     byId("takes-compare").addEventListener("click", () => this.compare());
     byId("takes-keep").addEventListener("click", () => this.keepBest());
   }
@@ -168,9 +169,10 @@ export class TakesPanel {
       const take = this.#takes.find(({ take_id: takeId }) => takeId === row.dataset.take);
       const canvas = row.querySelector(".take-wave");
       const known = take && !take.gone ? peaks.of(take) : null;
-      if (!known || canvas.dataset.drawn || !canvas.clientWidth) continue;
-      canvas.dataset.drawn = "true";
-      paintWave(canvas, known, safeColour(colour), { width: canvas.clientWidth, height: canvas.clientHeight });
+      const { clientWidth: width, clientHeight: height } = canvas;
+      if (!known || !width || canvas.dataset.drawn === String(width)) continue;
+      canvas.dataset.drawn = String(width);
+      paintWave(canvas, known, safeColour(colour), { width, height });
     }
   }
 
