@@ -339,7 +339,7 @@ class StorageEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class HeardLine:
+class PlayHead:
     """Where the play-head of the page is that said so last; it is kept in memory only."""
 
     line_id: str | None

@@ -33,9 +33,9 @@ from studio.project.line_states import (
     STUDIO_AUTHOR,
     Autosave,
     EditEvent,
-    HeardLine,
     LineEvent,
     LineView,
+    PlayHead,
     ProjectState,
 )
 from studio.project.ops import Choose, Op
@@ -60,7 +60,7 @@ class ProjectSession:
     Attributes:
         lock: To be held while several values are read that must be consistent.
         events: The project's events.
-        heard: Where the play-head is; the latest only.
+        play_head: Where the play-head is; the latest only.
         take_store: The project's takes.
     """
 
@@ -74,7 +74,7 @@ class ProjectSession:
         self.folder = folder
         self._state = core = ProjectState(folder, tools)
         self.lock, self.events, self.take_store = core.lock, core.events, core.take_store
-        self.heard: EventLog[HeardLine] = EventLog(1)
+        self.play_head: EventLog[PlayHead] = EventLog(1)
         self.colours = SceneColours()
         self._editor = DocumentEditor(core)
         self._autosave = Autosave(core)

@@ -209,10 +209,11 @@ def test_a_comment_is_written_seen_resolved_and_undone(page, write):
     assert violations(page, ["#comments-part"]) == []
 
 
-def test_a_table_read_follows_the_play_head_and_a_reader_goes_on_alone(page, write, server):
+def test_a_table_read_follows_the_play_head_and_a_reader_goes_on_alone(page, write, browser):
     project = write("## One\nIda: How long?\nTom: Not long.\n[pause: 1]\nIda: Good.", 5)
-    phone = page.context.new_page()
-    phone.set_viewport_size({"width": 390, "height": 844})
+    device = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    device.set_default_timeout(45_000)
+    phone = device.new_page()
     try:
         phone.goto(page.evaluate("() => document.querySelector('#table-read').href"))
         phone.wait_for_selector("#text:text-is('One')")
@@ -235,5 +236,14 @@ def test_a_table_read_follows_the_play_head_and_a_reader_goes_on_alone(page, wri
         assert phone.evaluate("() => document.scripts.length") == 1, "none of the editor's"
         page.evaluate("([id]) => window.tableread.playback.placeAt(id)", [order[4]])
         phone.wait_for_selector("#text:text-is('Good.')")
+        wide = phone.evaluate("() => document.documentElement.scrollWidth")
+        assert wide == 390, "nothing stands out of the page"
+        device.set_offline(True)
+        phone.wait_for_selector("#message:has-text('connection is lost')")
+        assert phone.inner_text("#text") == "Good."
+        device.set_offline(False)
+        phone.wait_for_selector("#message", state="hidden")
+        page.evaluate("([id]) => window.tableread.playback.placeAt(id)", [order[1]])
+        phone.wait_for_selector("#text:text-is('How long?')")
     finally:
-        phone.close()
+        device.close()

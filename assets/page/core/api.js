@@ -153,7 +153,7 @@ export const patchLine = (id, lineId, body, signal) =>
 export const recordLine = (id, lineId, recording, about, signal) =>
   json(projectPath(id, `/lines/${part(lineId)}/recording?${new URLSearchParams(about)}`), { method: "POST", body: recording, signal });
 /** Where the play-head is, for table reads. @param {{line_id: string | null, playing: boolean}} heard */
-export const sayHeard = (id, heard) => request(projectPath(id, "/heard"), { method: "PUT", body: heard });
+export const movePlayHead = (id, heard) => request(projectPath(id, "/heard"), { method: "PUT", body: heard });
 /** @returns {Promise<{review_id: string, made_at_s: number, used_at_s: number | null}[]>} */
 export const listReviews = (id) => json(projectPath(id, "/reviews"));
 /** @returns {Promise<{review_id: string, path: string, public_url: string | null}>} */

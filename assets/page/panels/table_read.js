@@ -44,7 +44,7 @@ export class TableRead {
     this.#sent = words;
     this.#isSending = true;
     try {
-      await api.sayHeard(project.id, heard);
+      await api.movePlayHead(project.id, heard);
     } catch {
       // The next one says where it is then.
     }

@@ -15,7 +15,7 @@ from fastapi.responses import FileResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from studio.engine.event_log import EventLog
-from studio.project.line_states import HeardLine, LineState, LineView
+from studio.project.line_states import LineState, LineView, PlayHead
 from studio.project.ops import LineId
 from studio.project.session import ProjectSession
 from studio.server.policies import Access, RequestClass, RoutePolicy, page_policy
@@ -26,7 +26,7 @@ _PAUSE_S = 0.25
 """Between two messages of a stream, since a render changes a project hundreds of times a second."""
 
 
-class HeardBody(RequestBody):
+class PlayHeadBody(RequestBody):
     """The line at the play-head of a page, and whether it is being played."""
 
     line_id: LineId | None
@@ -69,15 +69,15 @@ async def follow(project: Project) -> AsyncIterator[ServerSentEvent]:
 
 @reading_routes.put("/heard", status_code=204)
 @page_policy(Access.GUEST)
-def hear(project: Project, body: HeardBody) -> None:
+def hear(project: Project, body: PlayHeadBody) -> None:
     """Say where the play-head is."""
-    project.heard.append(HeardLine(body.line_id, body.playing))
+    project.play_head.append(PlayHead(body.line_id, body.playing))
 
 
 def reading_body(session: ProjectSession) -> dict[str, Any]:
     """What is read of a project: its lines, and which of them can be heard as they are now."""
     with session.lock:
-        # Read first: a change in between is then told twice rather than missed.
+        # Read first: a change in between is then sent twice rather than missed.
         seq = session.events.seq
         views = session.list_views()
         colours = {one["name"]: one["colour"] for one in speakers_body(session)}
@@ -87,7 +87,7 @@ def reading_body(session: ProjectSession) -> dict[str, Any]:
         "seq": seq,
         "colours": colours,
         "lines": [_line_body(view) for view in views],
-        "heard": _heard_body(session),
+        "heard": _play_head_body(session),
     }
 
 
@@ -104,8 +104,8 @@ def _line_body(view: LineView) -> dict[str, Any]:
     }
 
 
-def _heard_body(session: ProjectSession) -> dict[str, Any] | None:
-    latest = session.heard.read()
+def _play_head_body(session: ProjectSession) -> dict[str, Any] | None:
+    latest = session.play_head.read()
     return asdict(latest[-1]) if latest else None
 
 
@@ -121,20 +121,20 @@ async def follow_reading(
         wakers: Further logs after whose changes `is_over` is asked again.
         is_over: Whether the stream has to end.
     """
-    woken, told = asyncio.Event(), (-1, -1)
+    woken, sent = asyncio.Event(), (-1, -1)
     with ExitStack() as held:
-        logs: list[EventLog[Any]] = [session.events, session.heard, *wakers]
+        logs: list[EventLog[Any]] = [session.events, session.play_head, *wakers]
         for log in logs:
             held.enter_context(log.waking(woken))
         while not (is_over() or session.events.closed):
-            now = (session.events.seq, session.heard.seq)
-            if now[1] != told[1] and now[1]:
+            now = (session.events.seq, session.play_head.seq)
+            if now[1] != sent[1] and now[1]:
                 yield ServerSentEvent(
-                    raw_data=json.dumps({"type": "heard", "heard": _heard_body(session)})
+                    raw_data=json.dumps({"type": "heard", "heard": _play_head_body(session)})
                 )
-            if now[0] != told[0]:
+            if now[0] != sent[0]:
                 yield ServerSentEvent(raw_data=json.dumps({"type": "changed", "seq": now[0]}))
-            told = now
+            sent = now
             await woken.wait()
             woken.clear()
             if not is_over():
