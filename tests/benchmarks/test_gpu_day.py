@@ -80,7 +80,9 @@ def test_what_a_part_said_before_its_time_was_up_is_in_the_report(tmp_path: Path
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     row = "\\n| engine | p95 |\\n|---|---|\\n| ours | 3 |"
     slow = tmp_path / "test_slow.py"
-    slow.write_text(f"import time\ndef test_it():\n  print('{row}', flush=True)\n  time.sleep(600)\n")
+    slow.write_text(
+        f"import time\ndef test_it():\n  print('{row}', flush=True)\n  time.sleep(600)\n"
+    )
     for budget_s in (3, 20, 120):  # longer where it hasn't even begun
         run_gpu_day(
             tmp_path / f"{budget_s}", parts=[Part("slow", budget_s, ("test", "-s", str(slow)))]

@@ -42,9 +42,11 @@ def test_the_page_counts_down_by_itself(page, write):
     address = studio_url(page, f"projects/{project}")
     body = page.request.get(address).json()
     body["job"] = {"state": "running", "summary": {"remaining_s": 11.5}}
-    # The studio knows nothing of this render: from here on it tells the page nothing of the project.
+    # The studio knows nothing of this render, and from here on tells nothing of the project.
     unanswered = []
-    page.route(re.compile(re.escape(address) + r"(/events.*)?$"), lambda route: unanswered.append(route))
+    page.route(
+        re.compile(re.escape(address) + r"(/events.*)?$"), lambda route: unanswered.append(route)
+    )
     page.evaluate(WATCH)
     page.evaluate("body => window.tableread.projects.adopt(body)", body)
     page.wait_for_function("() => window.said.at(-1) === '0 of 3 lines, a few seconds left'")
