@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 
 from studio.backends.base import SPEED, Backend, canonical_name
@@ -22,7 +23,7 @@ from studio.dialog.model import (
     normalize_spoken_text,
     resolve_language,
 )
-from studio.dialog.planning import MOOD, plan
+from studio.dialog.planning import MOOD, SpeechSegment, plan, split_plain_lines
 from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.engine import SpeechEngine
 from studio.errors import SettingError
@@ -413,6 +414,9 @@ class VoiceResolver:
         can = self.find_backend(document).capabilities
         cast = self.build_cast(document).freeze()
         spoken = PronunciationRules(document.pronunciations.values()).spoken
+        plain: list[SpeechSegment] = []
+        if not document.pronunciations:  # with some, any line may become too long, or silent
+            dialog, plain = split_plain_lines(dialog, can.limits())
         planned = plan(
             dialog,
             can.limits(),
@@ -420,7 +424,8 @@ class VoiceResolver:
             moods_of=cast.list_moods,
             pronounce=spoken,
         )
-        return planned.notices + cast.find_notices(planned.segments, can.voice_kinds())
+        segments = sorted((*plain, *planned.segments), key=attrgetter("line_number"))
+        return planned.notices + cast.find_notices(segments, can.voice_kinds())
 
     def find_backend(self, document: Document) -> Backend:
         """The project's backend, or the studio's own if the project names an unknown one."""

@@ -99,8 +99,8 @@ def check_edits(session: ProjectSession, edits: Iterable[Op], others: Iterable[B
                     place = _number_line(document, line_ids)
                     raise BadInput(f"Line {place}: {error}") from error
             case Insert(lines=inserted):
-                for number, line in enumerate(inserted, start=1):
-                    _check_inserted(line.get("params"), number, get_check, list_known)
+                for number, new_line in enumerate(inserted, start=1):
+                    _check_inserted(new_line.get("params"), number, get_check, list_known)
 
 
 def _check_inserted(
