@@ -88,7 +88,7 @@ def test_keeping_a_deletion_deletes_and_keeping_theirs_spares_that_line_alone(pa
     ("act", "word", "result"),
     [
         (join_second, "Joined", ["One. Two, by Tom.", "Three."]),
-        (cut_second, "Cut in two", ["One.", "T", "wo, by Tom.", "Three."]),
+        (cut_second, "Split", ["One.", "T", "wo, by Tom.", "Three."]),
     ],
 )
 def test_keeping_mine_repeats_what_was_done(page, clash, act, word, result):

@@ -208,7 +208,7 @@ def test_replace_all_says_what_it_did(page, write):
     page.fill("#find", "lamp")
     page.fill("#replace", "light")
     said = page.locator("[data-passing] .notice-title")
-    for done in ("Replaced 3 times in 2 lines.", "Nothing found: no line changes."):
+    for done in ("Replaced 3 times in 2 lines.", "No matches, nothing replaced."):
         page.click("#replace-all")
         page.wait_for_function(
             "text => document.querySelector('[data-passing] .notice-title')?.textContent === text"
@@ -221,7 +221,7 @@ def test_replace_all_says_what_it_did(page, write):
     page.fill("#replace", "Nothing")
     page.click("#replace-all")
     page.wait_for_function(
-        "() => document.getElementById('live').textContent === 'No line changes.'"
+        "() => document.getElementById('live').textContent === 'No lines changed.'"
     )
     page.fill("#find", "")
     assert page.is_disabled("#replace-all")
@@ -276,7 +276,7 @@ def test_fields_of_several_lines_say_where_they_differ(page, write):
     assert language.locator("option:checked").inner_text() == "different"
     assert page.get_attribute("#field-speaker", "placeholder") == "different"
     assert page.locator("#params .param-number").first.get_attribute("placeholder") == "different"
-    assert page.get_attribute("#field-before", "placeholder") == "one line only"
+    assert page.get_attribute("#field-before", "placeholder") == "select a single line"
     language.select_option(index=2)
     page.wait_for_function(
         "code => window.tableread.project.lines.every(({ language }) => language === code)",

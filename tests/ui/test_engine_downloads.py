@@ -84,7 +84,7 @@ def test_a_first_voice_that_cant_be_had_is_said_in_its_notice(window):
 
 def test_loading_a_voice_measures_how_fast_it_is_here(window, card):
     speed = window.locator(".backend[data-engine=draft] .backend-speed")
-    assert speed.inner_text() == "Not tried here; likely faster than speech"
+    assert speed.inner_text() == "Not measured here; likely faster than real time"
     window.click("#model-load")
     speed.locator("xpath=self::*[contains(., 's of speech a second')]").wait_for()
 

@@ -80,7 +80,7 @@ def test_sound_that_is_not_the_whole_scene_is_told_with_the_file(page, write):
     with page.expect_download() as got:
         save_sound(page, "wav")
     assert got.value.suggested_filename == "Scene.wav"
-    page.wait_for_selector(f"{NOTICE}:has-text('1 line has no sound and is left out.')")
-    assert "1 line is heard as before the last change." in page.inner_text(NOTICE)
+    page.wait_for_selector(f"{NOTICE}:has-text('1 line has no audio and is left out.')")
+    assert "1 line plays as before its last change." in page.inner_text(NOTICE)
     fill(page, "Mara: One.", 1)
     page.wait_for_selector(NOTICE, state="detached")

@@ -26,7 +26,7 @@ def test_the_checks_are_judged_and_it_stays_said(page, write):
     found, planted = map(int, re.search(r"found (\d+) of (\d+) faults planted", said).groups())
     assert planted == 9 * 7
     assert 9 * 2 <= found < planted
-    assert page.inner_text("#judge") == "How good are the checks?"
+    assert page.inner_text("#judge") == "Test the checks"
     page.click("#judge-details summary")
     rows = page.locator("#judge-rows tr").all_inner_texts()
     assert len(rows) == 7

@@ -83,7 +83,7 @@ def test_by_keyboard_alone_a_speaker_is_found_and_marked(page, write):
     page.keyboard.press("g")
     expect(page.locator("#goto-panel")).to_be_visible()
     rows = page.locator(".goto-row:visible .goto-name").all_inner_texts()
-    assert rows == ["No sound", "Mara", "Tomas", "Ilse"]
+    assert rows == ["No audio", "Mara", "Tomas", "Ilse"]
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

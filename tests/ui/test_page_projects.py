@@ -63,7 +63,7 @@ def test_a_deleted_project_is_brought_back_at_once_or_from_the_list(page, write)
     page.click("#project-delete")
     page.click("#project-confirm button[value=delete]")
     page.click(".notice[data-passing]:has-text('Scene is deleted') .notice-act:has-text('Undo')")
-    page.wait_for_selector("#live:has-text('The project is back.')", state="attached")
+    page.wait_for_selector("#live:has-text('Project restored.')", state="attached")
     assert page.evaluate("() => window.tableread.project.id") == first
     assert texts(page) == ["One.", "Two."]
     page.evaluate(

@@ -79,7 +79,7 @@ def test_a_file_dropped_on_the_line_replaces_its_own_and_undo_brings_that_back(
     page.wait_for_selector(READY)
     other = tmp_path / "gate.wav"
     soundfile.write(other, voice_like(1.5).samples, 24_000)
-    assert drop(page, AUDIO, other, HOSTILE) == "Let go to play it in this line"
+    assert drop(page, AUDIO, other, HOSTILE) == "Drop to play in this line"
     page.wait_for_selector(f"{READY} .line-length:text-is('1.5 s')")
     assert texts(page) == [HOSTILE]
     saved(page)
@@ -90,14 +90,14 @@ def test_a_file_dropped_on_the_line_replaces_its_own_and_undo_brings_that_back(
 
 def test_a_file_dropped_elsewhere_becomes_a_line_of_its_own(page, write, sound):
     write("Mara: One.\nTomas: Two.", 2)
-    assert drop(page, "#lines .line", sound, "bell.wav") == "Let go to add it as a recording"
+    assert drop(page, "#lines .line", sound, "bell.wav") == "Drop to add as a recording"
     page.wait_for_selector(READY)
     assert texts(page) == ["One.", "bell.wav", "Two."]
 
 
 def test_a_file_dropped_on_the_voices_begins_a_voice(page, write, sound):
     write("Mara: One.", 1)
-    assert drop(page, "#library-title", sound, "voice.wav") == "Let go to make a voice of it"
+    assert drop(page, "#library-title", sound, "voice.wav") == "Drop to add a voice"
     page.wait_for_selector("#sample-editor:not([hidden])")
     page.keyboard.press("Escape")
     page.wait_for_selector("#sample-panel", state="hidden")

@@ -62,7 +62,7 @@ def test_a_kept_sample_is_repaired_heard_kept_and_brought_back(page, keep):
     page.click("#sample-repair")
     page.wait_for_selector("#sample-repaired:not([hidden])")
     assert "of silence cut away" in page.inner_text("#sample-steps")
-    assert page.inner_text("#sample-figures thead .after") == "repaired"
+    assert page.inner_text("#sample-figures thead .after") == "after"
     assert violations(page, ["#sample-panel"]) == []
     page.click("#sample-repair")
     page.wait_for_selector("#sample-repaired", state="hidden")

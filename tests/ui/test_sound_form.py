@@ -131,7 +131,7 @@ def test_the_progress_comes_without_a_question(page, write):
     save_sound(page, "mp3", "podcast")
     page.wait_for_function("() => document.querySelector('#sound-share').value > 0.02")
     page.click("#sound-cancel")
-    expect(result(page)).to_have_text("Stopped; nothing was saved.", timeout=PATIENCE_MS)
+    expect(result(page)).to_have_text("Stopped. Nothing was exported.", timeout=PATIENCE_MS)
     page.remove_listener("request", note)
     assert asked == []
 
@@ -146,7 +146,7 @@ def test_a_long_export_is_stopped_by_its_button(page, write):
     expect(cancel).to_be_focused()
     expect(page.locator("#sound-share")).to_be_visible()
     page.keyboard.press("Enter")
-    expect(result(page)).to_have_text("Stopped; nothing was saved.", timeout=PATIENCE_MS)
+    expect(result(page)).to_have_text("Stopped. Nothing was exported.", timeout=PATIENCE_MS)
     expect(page.locator("#sound-save")).to_be_focused()
 
 
@@ -168,7 +168,7 @@ def test_pressing_again_begins_no_second_file(page, write):
     while not begun:
         page.wait_for_timeout(10)
     page.click("#sound-cancel")
-    expect(result(page)).to_have_text("Stopped; nothing was saved.", timeout=PATIENCE_MS)
+    expect(result(page)).to_have_text("Stopped. Nothing was exported.", timeout=PATIENCE_MS)
     page.remove_listener("request", note)
     assert len(begun) == 1
 

@@ -92,9 +92,9 @@ def test_a_line_too_short_says_so_in_the_panel(page, tmp_path):
 
 
 def test_how_an_engines_voice_speaks_is_said_in_words(page, server):
-    assert page.inner_text("#voice-description-word") == "The voice in words"
+    assert page.inner_text("#voice-description-word") == "Describe the voice"
     page.select_option("#voice-preset", index=1)
-    page.wait_for_selector("#voice-description-word:text-is('How it speaks')")
+    page.wait_for_selector("#voice-description-word:text-is('Delivery')")
     page.fill("#voice-description", "calmly, with a smile")
     page.click("#voice-save")
     page.wait_for_selector("#voice-panel .sheet-message:has-text('Saved.')")

@@ -87,7 +87,7 @@ def test_an_uploaded_sample_becomes_a_voice_of_the_cast(page, write, recording):
     page.check("#sample-consent")
     page.click("#speaker-add")
     page.wait_for_selector(f"{entry('Wren')} .voice-kind:has-text('6.0 s')")
-    page.wait_for_selector("#cast .voice:has-text('own sample')")
+    page.wait_for_selector("#cast .voice:has-text('Cloned voice')")
     expect(page.locator("#cast [aria-label='Voice for Wren']")).to_be_focused()
     page.click(f"{entry('Wren')} .voice-listen")
     pressed(page, f"{entry('Wren')} .voice-listen")
@@ -165,8 +165,8 @@ def test_a_poor_recording_is_repaired_by_one_press(page, poor):
     page.click("#sample-repair")
     page.wait_for_selector("#sample-repaired:not([hidden])")
     assert "5.4 s of silence cut away" in page.inner_text("#sample-steps")
-    assert page.inner_text("#sample-figures thead .after") == "repaired"
-    row = page.locator("#sample-figures tr", has_text="Loudness of the speech").locator("td")
+    assert page.inner_text("#sample-figures thead .after") == "after"
+    row = page.locator("#sample-figures tr", has_text="Speech level").locator("td")
     before, after = row.all_inner_texts()
     assert int(before.removesuffix(" dB")) < -38
     assert after == "-20 dB"

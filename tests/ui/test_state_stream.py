@@ -70,7 +70,7 @@ def test_a_studio_that_is_gone_is_said_to_be_and_comes_back(mortal, browser):
     notice = page.locator(".notice[data-notice=offline]")
     notice.wait_for()
     assert "Connection lost" in notice.inner_text()
-    assert page.inner_text("#model-state") == "out of reach"
+    assert page.inner_text("#model-state") == "offline"
     mortal()
     notice.wait_for(state="detached")
     page.wait_for_selector("#model-state:text-is('not loaded')")

@@ -140,7 +140,7 @@ def ready(page: Page) -> None:
 
 
 def make(page: Page) -> None:
-    """Make what is missing, silently."""
+    """Generate missing lines without playing."""
     page.evaluate("() => window.tableread.playback.make()")
     ready(page)
 

@@ -1,4 +1,5 @@
 /** The studio's HTTP interface; every address is relative to the page's base. */
+import { t } from "./texts.js";
 
 /** @import { Batch, EditAnswer, Judgement, Notice, ProjectBody, Pronunciation, Reach, ReadLines } from "./types" */
 
@@ -17,7 +18,7 @@ export class ApiError extends Error {
 async function refusal(response) {
   const body = await response.json().catch(() => ({}));
   const error = body.error ?? {};
-  const message = error.message ?? `The studio answered ${response.status}. Try again.`;
+  const message = error.message ?? t`The studio answered ${response.status}. Try again.`;
   const about = { line: error.line, kind: error.kind, status: response.status, body };
   return new ApiError(message, about);
 }
@@ -43,7 +44,7 @@ export async function request(path, { body, form, ...options } = {}) {
   for (let tries = 1; ; tries += 1) {
     const response = await fetch(`studio/${path}`, { ...options, headers, body: sent }).catch((fault) => {
       if (fault.name === "AbortError") throw fault;
-      throw new ApiError("The studio can't be reached. Is it still running?");
+      throw new ApiError(t`Can't reach the studio. Is it still running?`);
     });
     const wait_ms = tries < ATTEMPTS && !options.keepalive ? waitFor(response) : null;
     if (response.ok) return response;

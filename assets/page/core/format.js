@@ -1,4 +1,5 @@
 /** Formats numbers and times for people. */
+import { t } from "./texts.js";
 
 /** @param {number} seconds @returns {string} "4:05", "1:02:09" */
 export function formatClock(seconds) {
@@ -16,11 +17,11 @@ export function formatLength(seconds) {
 
 /** @param {number} seconds until something is done @returns {string} "about 40 s left", "about 3 min left" */
 export function formatLeft(seconds) {
-  if (seconds < 10) return "a few seconds left";
-  if (seconds < 90) return `about ${5 * Math.round(seconds / 5)} s left`;
+  if (seconds < 10) return t`a few seconds left`;
+  if (seconds < 90) return t`about ${5 * Math.round(seconds / 5)} s left`;
   const minutes = Math.round(seconds / 60);
-  if (minutes < 60) return `about ${minutes} min left`;
-  return `about ${Math.floor(minutes / 60)} h ${minutes % 60} min left`;
+  if (minutes < 60) return t`about ${minutes} min left`;
+  return t`about ${Math.floor(minutes / 60)} h ${minutes % 60} min left`;
 }
 
 /** @param {number} n @param {string} one @param {string} [many] @returns {string} */
@@ -30,8 +31,8 @@ export function formatCount(n, one, many = `${one}s`) {
 
 /** @param {number} bytes @returns {string} in kB, MB or GB of 10^3, 10^6 and 10^9 bytes */
 export function formatBytes(bytes) {
-  if (bytes < 1e6) return `${Math.ceil(bytes / 1e3)} kB`;
-  return bytes < 1e9 ? `${Math.round(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
+  if (bytes < 1e6) return t`${Math.ceil(bytes / 1e3)} kB`;
+  return bytes < 1e9 ? t`${Math.round(bytes / 1e6)} MB` : t`${(bytes / 1e9).toFixed(1)} GB`;
 }
 
 /** Names that differ only in case mean one speaker. @param {string} name */
@@ -51,10 +52,10 @@ export function formatDay(time) {
 /** @param {string} time ISO 8601 @param {number} [now_ms] @returns {string} "just now", "5 min ago", "2 h ago", "3 days ago", or the date */
 export function formatAgo(time, now_ms = Date.now()) {
   const minutes = (now_ms - new Date(time).getTime()) / 60_000;
-  if (minutes < 1) return "just now";
-  if (minutes < 60) return `${Math.floor(minutes)} min ago`;
-  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ago`;
-  return minutes < 7 * 24 * 60 ? `${formatCount(Math.floor(minutes / (24 * 60)), "day")} ago` : formatDay(time);
+  if (minutes < 1) return t`just now`;
+  if (minutes < 60) return t`${Math.floor(minutes)} min ago`;
+  if (minutes < 24 * 60) return t`${Math.floor(minutes / 60)} h ago`;
+  return minutes < 7 * 24 * 60 ? t`${formatCount(Math.floor(minutes / (24 * 60)), "day")} ago` : formatDay(time);
 }
 
 /** @param {string} time ISO 8601 @returns {string} date and time of day */

@@ -2,6 +2,7 @@
 import { byId, fromTemplate, setHidden, setText } from "./dom.js";
 import { formatCount } from "./format.js";
 import { sessionStore } from "./local_store.js";
+import { t } from "./texts.js";
 
 const DISMISSED_KEY = "tableread.dismissed";
 /** A shorter wait isn't announced. */
@@ -110,13 +111,13 @@ const SHOWN_NOTICES = 50;
  * @param {() => void} show leads to the script, which gotoBar the places
  */
 export function noticeOpenedProject({ name, notices }, show) {
-  const act = notices.some(({ line_number: lineNumber }) => lineNumber) ? { label: "Show in the script", press: show } : null;
-  noticeAll("opened", `${name || "Untitled"}: ${formatCount(notices.length, "thing")} to know.`, notices, act);
+  const act = notices.some(({ line_number: lineNumber }) => lineNumber) ? { label: t`Show in the script`, press: show } : null;
+  noticeAll("opened", t`${name || t`Untitled`}: ${formatCount(notices.length, "thing")}.`, notices, act);
 }
 
 /** The same for a file that was imported before the open one. */
 export function noticeImportedFile({ name, notices }) {
-  noticeAll(`brought:${name}`, `${name}: ${formatCount(notices.length, "thing")} to know.`, notices);
+  noticeAll(`brought:${name}`, t`${name}: ${formatCount(notices.length, "thing")}.`, notices);
 }
 
 /**
@@ -128,19 +129,19 @@ export function noticeUnspoken(unspoken, read) {
     showNotice("narrator");
     read();
   };
-  const title = `${formatCount(unspoken, "heading, action or direction", "headings, actions and directions")} not spoken.`;
-  const text = unspoken ? "A narrator can read them." : null;
-  showNotice("narrator", { title, text, act: { label: "Add a narrator", press }, dismiss: () => {} });
+  const title = t`${formatCount(unspoken, "heading, action or direction", "headings, actions and directions")} not spoken.`;
+  const text = unspoken ? t`A narrator can read them.` : null;
+  showNotice("narrator", { title, text, act: { label: t`Add a narrator`, press }, dismiss: () => {} });
 }
 
 function noticeAll(name, title, notices, act = null) {
   const rest = notices.length - SHOWN_NOTICES;
-  const rows = [...notices.slice(0, SHOWN_NOTICES).map(sentence), ...(rest > 0 ? [`And ${rest} more.`] : [])];
+  const rows = [...notices.slice(0, SHOWN_NOTICES).map(sentence), ...(rest > 0 ? [t`And ${rest} more.`] : [])];
   // The notices of a file that is imported again are shown again.
   showNotice(name, { kind: "warning", title, text: rows.join("\n") || null, act, dismiss: () => {} });
 }
 
 function sentence({ line_number: lineNumber, message }) {
-  const place = lineNumber ? `Line ${lineNumber}: ` : "";
+  const place = lineNumber ? t`Line ${lineNumber}: ` : "";
   return message.startsWith(place) ? message : `${place}${message}`;
 }

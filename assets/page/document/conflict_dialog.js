@@ -2,6 +2,7 @@
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { showNotice } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { conflictQuestions, resolvedOps } from "./conflict_model.js";
 import { differingLines } from "./script_text.js";
 
@@ -25,7 +26,7 @@ export class ConflictDialog {
   /** Two versions of the script. @param {TwoTexts} about */
   compare({ mine, theirs, keepMine, keepTheirs }) {
     const [own, other] = differingLines(mine, theirs);
-    const question = { title: "Script", mine: own || "—", theirs: other || "—", keep: "Keep mine" };
+    const question = { title: t`Script`, mine: own || "—", theirs: other || "—", keep: t`Keep mine` };
     const choose = (isMine) => {
       this.#script = null;
       return isMine ? keepMine() : keepTheirs();
@@ -50,9 +51,9 @@ export class ConflictDialog {
     this.#script = null;
     showNotice("conflict", {
       kind: "warning",
-      title: "Changed in two places.",
-      text: this.#batches.length ? "Theirs stands until you choose; yours is kept in this browser." : null,
-      act: { label: "Compare", press: () => this.#open() },
+      title: t`Edited in two places.`,
+      text: this.#batches.length ? t`Their version is used until you choose; yours is kept in this browser.` : null,
+      act: { label: t`Compare`, press: () => this.#open() },
       dismiss: () => {}, // shown again at the next visit, as only a choice ends it
     });
   }

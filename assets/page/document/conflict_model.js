@@ -1,11 +1,12 @@
 /** Edit conflicts as data: the questions about refused edits, and the edits that remain after the answers. */
+import { t } from "../core/texts.js";
 import { newId } from "./document.js";
 
 const FIELDS = {
-  text: "Text", speaker: "Speaker", language: "Language", seed: "Seed", params: "Voice settings",
-  duration_s: "Length of the pause", path: "Recording", locked: "Lock", name: "Name of the project",
+  text: t`Text`, speaker: t`Speaker`, language: t`Language`, seed: t`Seed`, params: t`Voice settings`,
+  duration_s: t`Pause length`, path: t`Recording`, locked: t`Lock`, name: t`Project name`,
 };
-const DONE = { delete: "Deleted", join: "Joined", split: "Cut in two", choose: "Another take", move: "Moved" };
+const DONE = { delete: t`Deleted`, join: t`Joined`, split: t`Split`, choose: t`Another take`, move: t`Moved` };
 const COPIED = ["kind", "speaker", "text", "language", "seed", "params", "duration_s", "path"];
 
 /**
@@ -48,21 +49,21 @@ function asQuestion(op, { op: at, line_id: lineId, field, theirs }, project) {
     ...about,
     key: perLine ? `${at}:${lineId}` : String(at),
     gone: !line,
-    title: op.op === "rename" ? FIELDS.name : "Line",
+    title: op.op === "rename" ? FIELDS.name : t`Line`,
     mine: op.op === "rename" ? op.name : op.op === "insert" ? words(op.lines) : DONE[op.op],
-    theirs: op.op === "rename" ? shown(theirs) : line ? words([line]) : "The line was deleted",
-    keep: repeated(op, project).length ? "Keep mine" : null,
+    theirs: op.op === "rename" ? shown(theirs) : line ? words([line]) : t`The line was deleted`,
+    keep: repeated(op, project).length ? t`Keep mine` : null,
   };
 }
 
 function aboutSet({ fields }, { op, lineId, field }, theirs, project) {
   if (project.line(lineId)) {
-    const title = FIELDS[field] ?? "Line";
-    return { key: `${op}:${lineId}:${field}`, gone: false, title, mine: shown(fields[field]), theirs: shown(theirs), keep: "Keep mine" };
+    const title = FIELDS[field] ?? t`Line`;
+    return { key: `${op}:${lineId}:${field}`, gone: false, title, mine: shown(fields[field]), theirs: shown(theirs), keep: t`Keep mine` };
   }
   const wanted = Object.entries(fields).map(([name, value]) => (name === "text" ? value : `${FIELDS[name] ?? name}: ${shown(value)}`));
-  const keep = reinsertion(lineId, fields, project) ? "Keep mine as a new line" : null;
-  return { key: `${op}:${lineId}`, gone: true, title: "Line", mine: wanted.join("; "), theirs: "The line was deleted", keep };
+  const keep = reinsertion(lineId, fields, project) ? t`Keep mine as a new line` : null;
+  return { key: `${op}:${lineId}`, gone: true, title: t`Line`, mine: wanted.join("; "), theirs: t`The line was deleted`, keep };
 }
 
 function remadeSet(op, asked, answers, project) {
@@ -116,7 +117,7 @@ function placeOf(lineId, project) {
 }
 
 function words(lines) {
-  return lines.map(({ text, duration_s: seconds }) => text || (seconds ? `Pause of ${seconds} s` : "—")).join(" / ");
+  return lines.map(({ text, duration_s: seconds }) => text || (seconds ? t`Pause of ${seconds} s` : "—")).join(" / ");
 }
 
 function shown(value) {

@@ -4,6 +4,7 @@ import { bus } from "../core/bus.js";
 import { byId, fromTemplate, isLaidOut, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { noticeImportedFile, noticeUnspoken, showDone, showError, showNotice } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { offsetShift, ScriptDraft, serializeLines } from "./script_text.js";
 
 /** @import { PageElement } from "../core/types" */
@@ -37,8 +38,8 @@ async function readAsLines(area, from, text) {
   const { chat, plain, lines, notices, unspoken } = await api.readLines(new Blob([text])).catch(() => unread);
   if (plain || area.value !== pasted || area.readOnly) return; // or somebody is typing
   const script = replaceRange(area, [from, from + text.length], serializeLines(lines));
-  offerBack(area, lines, chat ? "a chat" : "a script");
-  noticeImportedFile({ name: "The clipboard", notices });
+  offerBack(area, lines, chat ? t`a chat` : t`a script`);
+  noticeImportedFile({ name: t`The clipboard`, notices });
   noticeUnspoken(unspoken ?? 0, async () => {
     const narrated = await api.readLines(new Blob([text]), "", NARRATOR);
     const to = from + script.length;
@@ -70,12 +71,12 @@ function offerBack(area, lines, what) {
   };
   const spoken = lines.filter(({ speaker }) => speaker);
   const speakers = new Set(spoken.map(({ speaker }) => fold(speaker))).size;
-  showDone(`Read as ${what}: ${formatCount(spoken.length, "line")} of ${formatCount(speakers, "speaker")}.`, { label: "As pasted", press });
+  showDone(t`Read as ${what}: ${formatCount(spoken.length, "line")} of ${formatCount(speakers, "speaker")}.`, { label: t`As pasted`, press });
 }
 
 const PAUSE_MS = 300;
 const SHOWN_PROBLEMS = 50;
-const DISPUTED = "Somebody else changed the dialog meanwhile. Compare both and choose.";
+const DISPUTED = t`Someone else changed the dialog in the meantime. Compare both versions and choose.`;
 
 /** The script's text area: shows the studio's text, sends changes, and keeps refused ones. */
 export class ScriptView {
@@ -131,7 +132,7 @@ export class ScriptView {
     } catch (error) {
       this.#stale = true;
       this.#asking = false;
-      return showError("The script can't be shown", error);
+      return showError(t`Couldn’t show the script`, error);
     }
     this.#asking = false;
     return this.show();
@@ -255,7 +256,7 @@ export class ScriptView {
       const about = { mine: this.#area.value, theirs: text, keepMine, keepTheirs: () => this.#drop() };
       if (id === this.#project.id && this.#trouble) this.#compare(about);
     } catch (error) {
-      showError("The script can't be compared", error);
+      showError(t`Couldn’t compare the script`, error);
     }
   }
 
@@ -279,8 +280,8 @@ export class ScriptView {
     setHidden(byId("script-draft"), !this.#trouble);
     setHidden(byId("draft-compare"), this.#trouble?.status !== 409);
     const text = this.#trouble && !this.shown ? this.#trouble.message : null;
-    const act = { label: "Show it", press: () => this.#lead() };
-    showNotice("script-draft", { kind: "warning", title: "The script holds text that isn’t taken over yet.", text, act });
+    const act = { label: t`Show it`, press: () => this.#lead() };
+    showNotice("script-draft", { kind: "warning", title: t`The script has a draft that isn’t applied yet.`, text, act });
   }
 
   #problems(found, kind) {
@@ -292,7 +293,7 @@ export class ScriptView {
   #problem({ line_number: lineNumber, message }, kind) {
     const row = fromTemplate("problem-template");
     row.dataset.kind = kind;
-    const place = lineNumber ? `Line ${lineNumber}` : "";
+    const place = lineNumber ? t`Line ${lineNumber}` : "";
     setText(row.querySelector(".problem-place"), place);
     // An error's message starts with its line, which is shown only once, as the place.
     const text = place && message.startsWith(`${place}: `) ? message.slice(place.length + 2) : message;

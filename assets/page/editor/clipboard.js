@@ -3,13 +3,14 @@ import * as api from "../core/api.js";
 import { byId, isLaidOut } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce, noticeImportedFile, noticeUnspoken, showDone, showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { serializeLines } from "../document/script_text.js";
 
 /** @import { NewLine, Parts, ReadLines } from "../core/types" */
 
-const CLIPBOARD = "The clipboard";
+const CLIPBOARD = t`The clipboard`;
 const NARRATOR = "Narrator";
-const UNNAMED = new Set(["", "Untitled"]);
+const UNNAMED = new Set(["", t`Untitled`]);
 
 /** @typedef {{name: string, read: (narrator?: string) => Promise<ReadLines>}} Source text or a file, read by the studio */
 
@@ -38,7 +39,7 @@ export class LineImport {
     const source = { name: CLIPBOARD, read: (narrator) => api.readLines(new Blob([text]), "", narrator) };
     const bring = async () => {
       const lines = await this.#lines([source], "pasted", after);
-      if (lines) announce(`${formatCount(lines, "line")} pasted.`);
+      if (lines) announce(t`${formatCount(lines, "line")} pasted.`);
     };
     this.#last = this.#last.then(bring);
     return this.#last;
@@ -47,8 +48,8 @@ export class LineImport {
   /** Insert the lines of files. @param {File[]} files */
   async files(files) {
     const lines = await this.#lines(files.map(sourceOf), "inserted");
-    const undo = { label: "Undo", press: () => this.#commands.travel("undo") };
-    if (lines) showDone(`${formatCount(lines, "line")} inserted.`, undo);
+    const undo = { label: t`Undo`, press: () => this.#commands.travel("undo") };
+    if (lines) showDone(t`${formatCount(lines, "line")} inserted.`, undo);
   }
 
   /** The open project was made of a file: offer a narrator for what is left out of it. @param {File} file @param {number} unspoken */
@@ -74,12 +75,12 @@ export class LineImport {
         title ??= about.title ?? null;
         noticeImportedFile({ name, notices });
       } catch (error) {
-        showError(`${name} can't be ${what}`, error);
+        showError(t`${name} can't be ${what}`, error);
       }
     }
     if (!lines.length || !(await this.#put(lines, { id, rev, after }))) return 0;
     this.#offer(sources, unspoken, { id, rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
-    if (isNew && title) api.renameProject(id, title).catch((error) => showError("This name can't be used", error));
+    if (isNew && title) api.renameProject(id, title).catch((error) => showError(t`This name can’t be used`, error));
     return lines.length;
   }
 
@@ -98,7 +99,7 @@ export class LineImport {
       const gone = lineIds.length ? [{ op: "delete", line_ids: lineIds }] : [];
       await this.#put(lines, { id, rev, after, gone });
     } catch (error) {
-      showError("The narrator can't be added", error);
+      showError(t`Couldn’t add the narrator`, error);
     }
   }
 
@@ -114,7 +115,7 @@ export class LineImport {
     try {
       await this.#project.editIn(id, [op, ...room], rev);
     } catch (error) {
-      showError("The lines can't be brought in", error);
+      showError(t`Couldn’t insert the lines`, error);
       return false;
     }
     if (isOpen) this.#mark(lines.map(({ line_id: lineId }) => lineId));

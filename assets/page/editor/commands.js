@@ -2,6 +2,7 @@
 import { bus } from "../core/bus.js";
 import { formatCount } from "../core/format.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { newId } from "../document/document.js";
 
 /** @import { LineFields } from "../core/types" */
@@ -59,7 +60,7 @@ export class Commands {
       order.slice(from).find((lineId) => !gone.has(lineId)) ??
       order.slice(0, from).findLast((lineId) => !gone.has(lineId)) ?? null;
     this.#project.edit([{ op: "delete", line_ids: lineIds }]);
-    announce(`${formatCount(lineIds.length, "line")} deleted. Control Z brings them back.`);
+    announce(t`${formatCount(lineIds.length, "line")} deleted. Press Ctrl+Z to undo.`);
     this.#selection.go(next);
     this.#selection.focus();
   }
@@ -87,7 +88,7 @@ export class Commands {
   /** Give the selected lines to a speaker. @param {string | undefined} speaker undefined: reports that there is none, and changes nothing */
   giveTo(speaker) {
     const lineIds = this.#spoken();
-    if (!speaker || !lineIds.length) return announce("Nothing changes: no line of speech is marked, or nobody has that number.");
+    if (!speaker || !lineIds.length) return announce(t`Nothing changed: select a speech line first, and use the number of a character.`);
     this.set({ speaker }, { lineIds });
     return announce(`${formatCount(lineIds.length, "line")}: ${speaker}.`);
   }
@@ -119,7 +120,7 @@ export class Commands {
   lock(lineIds = this.#spoken()) {
     const locked = !lineIds.every((lineId) => this.#project.line(lineId).locked);
     this.set({ locked }, { lineIds });
-    announce(locked ? "Locked." : "Unlocked.");
+    announce(locked ? t`Locked.` : t`Unlocked.`);
   }
 
   choose(lineId, takeId) {
@@ -129,13 +130,13 @@ export class Commands {
   /** Accept a take in spite of its quality issues, or withdraw that. */
   accept(takeId, accepted) {
     this.#project.edit([{ op: "accept_take", take_id: takeId, accepted }]);
-    announce(accepted ? "The take counts as right. Control Z takes that back." : "The take is marked again.");
+    announce(accepted ? t`Take approved. Press Ctrl+Z to undo.` : t`The take is flagged again.`);
   }
 
   /** Everything is saved automatically; send unsent edits at once. */
   async save() {
     await this.#project.flush();
-    showDone(this.#project.saving === "saved" ? "Saved." : "Not saved yet; it is tried again by itself.");
+    showDone(this.#project.saving === "saved" ? t`Saved.` : t`Not saved yet. Retrying automatically.`);
   }
 
   /** @param {"undo" | "redo"} way */
@@ -145,14 +146,14 @@ export class Commands {
       await this.#project.travel(way, how);
     } catch (error) {
       if (error.kind === "EditConflict" && !how.anybodys) return this.#askAnybodys(error);
-      showError(way === "undo" ? "It can't be undone" : "It can't be done again", error);
+      showError(way === "undo" ? t`Can’t undo` : t`Can’t redo`, error);
     }
   }
 
   /** Undo steps of others only if the user asks for it. */
   #askAnybodys({ message }) {
-    const act = { label: "Take the latest step back", press: () => this.travel("undo", { anybodys: true }) };
-    showNotice("undo", { kind: "warning", title: "Nothing of yours is left to undo.", text: message, act, dismiss: () => {} });
+    const act = { label: t`Undo the latest change`, press: () => this.travel("undo", { anybodys: true }) };
+    showNotice("undo", { kind: "warning", title: t`Nothing to undo.`, text: message, act, dismiss: () => {} });
   }
 
   #spoken() {

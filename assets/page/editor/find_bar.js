@@ -3,6 +3,7 @@ import { bus } from "../core/bus.js";
 import { byId, markedText, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { showDone } from "../core/notices.js";
+import { t } from "../core/texts.js";
 
 /** @import { Parts } from "../core/types" */
 
@@ -81,7 +82,7 @@ export class FindBar {
     this.#found = [...this.#hits.keys()];
     const total = countAll(this.#hits.values());
     if (typeof Highlight !== "undefined") CSS.highlights.set(MARK, new Highlight(...ranges));
-    const found = total ? `${total} in ${formatCount(this.#found.length, "line")}` : "Nothing found";
+    const found = total ? t`${total} in ${formatCount(this.#found.length, "line")}` : t`No matches`;
     setText(byId("find-count"), pattern ? found : "");
     byId("replace-one").disabled = total === 0;
     byId("replace-all").disabled = !pattern;
@@ -110,13 +111,13 @@ export class FindBar {
     const { project, selection } = this.#parts;
     this.#search();
     const found = [...this.#hits].map(([lineId, hits]) => ({ lineId, hits, text: project.line(lineId).text }));
-    if (!found.length) return showDone("Nothing found: no line changes.");
+    if (!found.length) return showDone(t`No matches, nothing replaced.`);
     await this.#replace(null);
     selection.focus();
-    if (project.saving !== "saved") return showDone("Not replaced yet; it is tried again by itself.");
+    if (project.saving !== "saved") return showDone(t`Not replaced yet. Retrying automatically.`);
     const changed = found.filter(({ lineId, text }) => project.line(lineId)?.text !== text);
     const times = formatCount(countAll(changed.map(({ hits }) => hits)), "time");
-    return showDone(changed.length ? `Replaced ${times} in ${formatCount(changed.length, "line")}.` : "No line changes.");
+    return showDone(changed.length ? t`Replaced ${times} in ${formatCount(changed.length, "line")}.` : t`No lines changed.`);
   }
 
   /** @param {string[] | null} lineIds null for all */

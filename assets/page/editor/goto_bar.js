@@ -3,17 +3,18 @@ import { bus } from "../core/bus.js";
 import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
+import { t } from "../core/texts.js";
 
 /** @import { Line, Parts } from "../core/types" */
 
 /** The states to step through; first those that need the user. */
 /** @type {Array<[string, string, ((line: Line) => boolean) | null]>} */
 const STATES = [
-  ["failed", "Failed", ({ state }) => state === "failed"],
-  ["check", "To check", null],
-  ["none", "No sound", ({ state, kind }) => state === "none" && kind !== "silence"],
-  ["stale", "Changed", ({ state }) => state === "stale"],
-  ["locked", "Locked", ({ locked }) => Boolean(locked)],
+  ["failed", t`Failed`, ({ state }) => state === "failed"],
+  ["check", t`To check`, null],
+  ["none", t`No audio`, ({ state, kind }) => state === "none" && kind !== "silence"],
+  ["stale", t`Changed`, ({ state }) => state === "stale"],
+  ["locked", t`Locked`, ({ locked }) => Boolean(locked)],
 ];
 
 /**
@@ -83,7 +84,7 @@ export class GotoBar {
     const groups = this.#groups();
     const chosen = groups.find(({ key }) => key === this.#chosen);
     const group = chosen ?? groups.find(({ key, ids }) => key.startsWith("state:") && ids.size);
-    if (!group) return announce("Every line has its sound, and none is to check.");
+    if (!group) return announce(t`Every line has audio and nothing needs checking.`);
     return this.#goTo(group, by);
   }
 
@@ -109,7 +110,7 @@ export class GotoBar {
     const { selection } = this.#parts;
     this.#choose(key);
     const next = selection.nextOf(ids, by);
-    if (!next) return announce(`No line is left here: ${label}.`);
+    if (!next) return announce(t`No lines left: ${label}.`);
     selection.go(next);
     return selection.focus();
   }
@@ -124,13 +125,13 @@ export class GotoBar {
   /** Show the panel of the selected lines, which changes all of them. */
   #mark(lineIds, label) {
     const { selection, show } = this.#parts;
-    if (!lineIds.length) return announce(`No line is left here: ${label}.`);
+    if (!lineIds.length) return announce(t`No lines left: ${label}.`);
     const marked = new Set(lineIds);
     const current = marked.has(selection.current) ? selection.current : selection.nextOf(marked, 1);
     selection.set(lineIds, current);
     show("line");
     selection.focus();
-    return announce(`${formatCount(lineIds.length, "line")} marked: ${label}.`);
+    return announce(t`${formatCount(lineIds.length, "line")} selected: ${label}.`);
   }
 
   #choose(key) {
@@ -171,7 +172,7 @@ export class GotoBar {
     setHidden(this.#next, !chosen?.ids.size);
     if (chosen) {
       setText(this.#next.querySelector(".label"), `${chosen.label} ${chosen.ids.size}`);
-      this.#next.ariaLabel = `${chosen.label} ${chosen.ids.size}: go to the next`;
+      this.#next.ariaLabel = t`${chosen.label} ${chosen.ids.size}: go to the next`;
     }
     if (!this.#panel.hidden) this.#list(groups);
   }
@@ -204,7 +205,7 @@ export class GotoBar {
     };
     row.querySelector(".goto-go").addEventListener("click", act("go"));
     row.querySelector(".goto-mark").addEventListener("click", act("mark"));
-    row.querySelector(".goto-mark").ariaLabel = `Mark all: ${group.label}`;
+    row.querySelector(".goto-mark").ariaLabel = t`Select all: ${group.label}`;
     byId(group.key.startsWith("state:") ? "goto-states" : "goto-speakers").append(row);
     this.#rows.set(group.key, row);
     return row;

@@ -2,6 +2,7 @@
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
+import { t } from "../core/texts.js";
 import { RATE_HZ } from "../document/document.js";
 import { FoldedSections } from "./sections.js";
 
@@ -17,7 +18,7 @@ const STATE_WORDS = {
 };
 
 const TEMPLATES = { silence: "pause-template" };
-const WHAT = { heading: "Heading", note: "Note", action: "Action" };
+const WHAT = { heading: t`Heading`, note: t`Note`, action: t`Action` };
 
 /** A row for a line; its kind never changes. */
 export class LineRow {
@@ -87,14 +88,14 @@ export class LineRow {
     if (this.colour !== colour) {
       this.root.style.setProperty("--colour", (this.colour = safeColour(colour)));
     }
-    setText(this.speaker, line.kind === "audio" ? "Recording" : line.speaker || "No speaker");
+    setText(this.speaker, line.kind === "audio" ? t`Recording` : line.speaker || t`No speaker`);
     this.#writeText(line.kind === "audio" ? recordingTitle(line) : line.text);
     if (line.kind === "audio") this.#writeFile(line);
     this.#writeState(line);
   }
 
   #writeFile({ take, locked }) {
-    setText(this.file, take ? "Replace" : "Choose a file");
+    setText(this.file, take ? t`Replace` : t`Choose a file`);
     this.file.disabled = Boolean(locked);
   }
 
@@ -120,11 +121,11 @@ export class LineRow {
     const text = String(number);
     if (this.#number === text || this.isUnspoken) return;
     this.#number = text;
-    if (this.kind === "silence") return this.seconds.setAttribute("aria-label", `Pause after line ${text}, seconds`);
+    if (this.kind === "silence") return this.seconds.setAttribute("aria-label", t`Pause after line ${text}, seconds`);
     setText(this.number, text);
-    this.file?.setAttribute("aria-label", `File of line ${text}`);
-    this.text.setAttribute("aria-label", `Text of line ${text}`);
-    this.play.setAttribute("aria-label", `Play line ${text}`);
+    this.file?.setAttribute("aria-label", t`Audio file of line ${text}`);
+    this.text.setAttribute("aria-label", t`Text of line ${text}`);
+    this.play.setAttribute("aria-label", t`Play line ${text}`);
   }
 
   #writeUnspoken({ unspoken, text }) {
@@ -132,10 +133,10 @@ export class LineRow {
     setData(this.root, "unspoken", unspoken);
     this.what.value = unspoken;
     this.#writeText(text);
-    this.text.setAttribute("aria-label", `${WHAT[unspoken]}, not spoken`);
+    this.text.setAttribute("aria-label", t`${WHAT[unspoken]}, not spoken`);
     for (const button of [this.play, this.fold]) setHidden(button, unspoken !== "heading");
-    this.play.setAttribute("aria-label", `Play the section ${text}`);
-    this.fold.setAttribute("aria-label", `Fold the section ${text}`);
+    this.play.setAttribute("aria-label", t`Play the section ${text}`);
+    this.fold.setAttribute("aria-label", t`Fold the section ${text}`);
   }
 
   /** @param {boolean} folded whether the lines below this heading are hidden */

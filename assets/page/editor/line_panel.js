@@ -2,6 +2,7 @@
 import { bus, Bus } from "../core/bus.js";
 import { byId, fromTemplate, isDirty, languageOptions, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
+import { t } from "../core/texts.js";
 import { newId, RATE_HZ } from "../document/document.js";
 import { recordingTitle } from "./line_list.js";
 
@@ -58,9 +59,9 @@ export class ParamControls {
 
   #stray(name, values) {
     const row = fromTemplate("stray-template");
-    setText(row.querySelector(".stray-name"), values.size > 1 ? `${name}: different` : `${name}: ${[...values][0]}`);
+    setText(row.querySelector(".stray-name"), values.size > 1 ? t`${name}: mixed` : `${name}: ${[...values][0]}`);
     const remove = row.querySelector("button");
-    remove.ariaLabel = `Remove ${name}`;
+    remove.ariaLabel = t`Remove ${name}`;
     remove.addEventListener("click", () =>
       this.events.emit("changed", { name, value: null }));
     return row;
@@ -77,7 +78,7 @@ export class ParamControls {
       input.addEventListener("change", () => this.#emitChange(param, input.value));
     }
     field.addEventListener("input", () => (number.value = field.value));
-    reset.setAttribute("aria-label", `${param.label}: the engine’s own`);
+    reset.setAttribute("aria-label", t`${param.label}: engine default`);
     reset.addEventListener("click", () => this.#emitChange(param, null));
     this.#rows.set(param.name, { param, field, number, reset });
     return row;
@@ -200,8 +201,8 @@ export class LinePanel {
     setHidden(byId("recording-part"), !line);
     if (!line) return;
     setText(byId("recording-name"), recordingTitle(line));
-    setText(byId("recording-length"), line.take ? formatLength(line.take.samples / RATE_HZ) : "not heard yet");
-    setText(byId("recording-choose"), line.take ? "Replace the file" : "Choose a file");
+    setText(byId("recording-length"), line.take ? formatLength(line.take.samples / RATE_HZ) : t`not played yet`);
+    setText(byId("recording-choose"), line.take ? t`Replace the file` : t`Choose a file`);
     byId("recording-choose").disabled = Boolean(line.locked);
   }
 
@@ -214,12 +215,12 @@ export class LinePanel {
     const single = lines.length === 1;
     for (const [name, by] of [["before", -1], ["after", 1]]) {
       field(name).disabled = !single;
-      field(name).dataset.empty = single ? "" : "one line only";
+      field(name).dataset.empty = single ? "" : t`select a single line`;
       put(name, single ? (this.#pauseAt(lines[0].line_id, by)?.duration_s ?? 0) : null);
     }
     const locked = lines.every((line) => line.locked);
     byId("act-lock").setAttribute("aria-pressed", String(locked));
-    setText(byId("act-lock").querySelector(".label"), locked ? "Unlock" : "Lock");
+    setText(byId("act-lock").querySelector(".label"), locked ? t`Unlock` : t`Lock`);
     this.#params.show(lines);
   }
 
@@ -231,7 +232,7 @@ export class LinePanel {
     // Another code of a language takes the place of the one that is offered.
     if (code && code in (this.#languages ?? {}) && ![...options].some(({ value }) => value === code)) this.#listLanguages(code);
     if (code && ![...options].some((option) => option.value === code)) {
-      const option = new Option(`${code} (not in this voice)`, code);
+      const option = new Option(t`${code} (not supported by this voice)`, code);
       option.dataset.stray = "true";
       field("language").add(option);
     }
@@ -241,7 +242,7 @@ export class LinePanel {
 
   /** @param {string | null} code chosen */
   #listLanguages(code) {
-    field("language").replaceChildren(new Option("voice’s own", ""), ...languageOptions(this.#languages, code));
+    field("language").replaceChildren(new Option(t`Same as voice`, ""), ...languageOptions(this.#languages, code));
   }
 
   /** An option for lines with several values, which can't be chosen. */
@@ -260,7 +261,7 @@ export class LinePanel {
     const unknown = chosen && !moods.some((mood) => fold(mood) === fold(chosen)) ? [chosen] : [];
     setHidden(byId("mood-part"), moods.length === 0 && unknown.length === 0);
     const options = [...moods, ...unknown].map((mood) => new Option(mood, mood));
-    field("mood").replaceChildren(new Option("main sample", ""), ...options);
+    field("mood").replaceChildren(new Option(t`main sample`, ""), ...options);
     const known = moods.find((mood) => fold(mood) === fold(chosen ?? ""));
     field("mood").value = known ?? chosen ?? "";
   }
@@ -313,8 +314,8 @@ export class LinePanel {
 }
 
 function title(line) {
-  if (!line) return "Line";
-  return { silence: "Pause", audio: "Recording" }[line.kind] ?? "Line";
+  if (!line) return t`Line`;
+  return { silence: t`Pause`, audio: t`Recording` }[line.kind] ?? t`Line`;
 }
 
 /** The common value of lines; undefined if they differ. */

@@ -2,11 +2,12 @@
 import { bus } from "../core/bus.js";
 import { byId, setHidden, setText } from "../core/dom.js";
 import { announce, showDone, showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { keptPlace, selectedRange } from "./text_editor.js";
 
 /** @import { Parts } from "../core/types" */
 
-const LABEL = "Say this again";
+const LABEL = t`Say this again`;
 
 export class LinePatches {
   #button = byId("line-patch");
@@ -31,9 +32,9 @@ export class LinePatches {
     if (this.#running) return this.#running.abort();
     this.#notice();
     const line = this.#line;
-    if (!line || this.#marked?.lineId !== line.line_id) return announce("Mark the words in the line’s text first.");
-    if (line.locked) return announce("The line is locked.");
-    if (line.state !== "ready") return announce("The line has no audio of its words as they are now. Render it first.");
+    if (!line || this.#marked?.lineId !== line.line_id) return announce(t`Select words in the line’s text first.`);
+    if (line.locked) return announce(t`The line is locked.`);
+    if (line.state !== "ready") return announce(t`This line’s text has changed since its audio was generated. Generate it first.`);
     return this.#say(line);
   }
 
@@ -46,11 +47,11 @@ export class LinePatches {
     this.#show();
     try {
       const isNew = await project.sayAgain(lineId, { start, end }, running.signal);
-      if (isNew) showDone("Said again. The rest of the take is as it was.");
+      if (isNew) showDone(t`Words regenerated. The rest of the take is unchanged.`);
       if (isNew) await playback.playLine(lineId);
     } catch (error) {
-      if (error.name === "AbortError") announce("Stopped. The line is as it was.");
-      else showError("It can’t be said again", error);
+      if (error.name === "AbortError") announce(t`Stopped. The line is unchanged.`);
+      else showError(t`Couldn’t regenerate these words`, error);
     } finally {
       if (this.#running === running) this.#running = null;
       this.#show();
@@ -76,7 +77,7 @@ export class LinePatches {
   #show() {
     const line = this.#line;
     setHidden(this.#button, !this.#running && (line?.state !== "ready" || Boolean(line.locked)));
-    setText(this.#button, this.#running ? "Stop" : LABEL);
+    setText(this.#button, this.#running ? t`Stop` : LABEL);
     this.#button.setAttribute("aria-busy", String(Boolean(this.#running)));
   }
 }

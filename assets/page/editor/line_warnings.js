@@ -6,6 +6,7 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, setHidden, setText } from "../core/dom.js";
 import { announce, showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { lineIssues } from "../document/document.js";
 
 /** @import { LineDirection, Parts } from "../core/types" */
@@ -77,7 +78,7 @@ export class LineChecks {
       for (const [lineId, about] of fresh) this.#asked.set(lineId, about);
       this.#take(ids ?? view.order, hints, directions);
     } catch (error) {
-      if (error.status && error.status !== 404) showError("The lines can't be checked", error);
+      if (error.status && error.status !== 404) showError(t`Couldn’t check the lines`, error);
     }
   }
 
@@ -198,7 +199,7 @@ export class WarningBadges {
     const { lines } = this.#parts;
     if (!lineIds.length) return;
     const sentences = lineIds.slice(0, SPOKEN).map((lineId) =>
-      `Line ${lines.row(lineId)?.number.textContent}: ${this.messagesOf(lineId).join(" ")}`);
+      t`Line ${lines.row(lineId)?.number.textContent}: ${this.messagesOf(lineId).join(" ")}`);
     announce(sentences.join(" "));
   }
 
@@ -214,7 +215,7 @@ export class WarningBadges {
   #showCount() {
     const all = this.toCheck.length;
     setHidden(byId("hints-next"), all === 0);
-    setText(byId("hints-next"), `${all} to check`);
+    setText(byId("hints-next"), t`${all} to check`);
   }
 
   #showPanel() {

@@ -6,6 +6,7 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, focusedElement, isDirty, markedText, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
+import { t } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { PronunciationRows } from "./pronunciation_rows.js";
 
@@ -113,7 +114,7 @@ export class PronunciationList {
   #add() {
     const entry = this.#written();
     if (!entry) {
-      this.#showProblem("Write the word as it stands in the script.");
+      this.#showProblem(t`Enter the word as it appears in the script.`);
       return input("written").focus();
     }
     this.#change([], [entry]);
@@ -155,7 +156,7 @@ export class PronunciationList {
     const wanted = fold(input("search").value);
     const found = all.filter(({ written, spoken }) => fold(`${written} ${spoken}`).includes(wanted));
     this.#rows.show(found);
-    setText(byId("pronunciations-count"), found.length < all.length ? `${found.length} of ${all.length}` : String(all.length || ""));
+    setText(byId("pronunciations-count"), found.length < all.length ? t`${found.length} of ${all.length}` : String(all.length || ""));
     setHidden(byId("pronunciation-table"), !found.length);
     setHidden(byId("pronunciation-none"), found.length > 0 || !all.length);
     for (const name of ["csv", "text"]) setHidden(byId(`pronunciation-${name}`), !all.length);
@@ -180,7 +181,7 @@ export class PronunciationList {
 
   #preview(button, text) {
     this.#showProblem("");
-    if (!text.trim()) return this.#showProblem("There is nothing to hear: it is left out.");
+    if (!text.trim()) return this.#showProblem(t`Nothing to play: this word is silent.`);
     return this.#sound.toggle(button, (signal) => api.previewPronunciation(this.#project.id, input("voice").value, text, signal));
   }
 
@@ -191,7 +192,7 @@ export class PronunciationList {
     try {
       const { entries, notices } = await api.readPronunciations(this.#project.id, file);
       this.#change([], entries);
-      const read = `${formatCount(entries.length, "pronunciation")} taken over.`;
+      const read = t`${formatCount(entries.length, "pronunciation")} imported.`;
       this.#say([read, ...notices.map(({ message }) => message)].join(" "));
     } catch (error) {
       this.#showProblem(error.message);
@@ -234,9 +235,9 @@ export class PronunciationList {
 }
 
 function reached(lines, example, hints = []) {
-  if (!lines) return ["No line has it as a word of its own.", ...hints].join(" ");
-  const shown = example && example[0] !== example[1] ? `“${short(example[0])}” becomes “${short(example[1])}”` : "";
-  return [`In ${formatCount(lines, "line")}.`, shown, ...hints].filter(Boolean).join(" ");
+  if (!lines) return [t`No line contains it as a separate word.`, ...hints].join(" ");
+  const shown = example && example[0] !== example[1] ? t`“${short(example[0])}” becomes “${short(example[1])}”` : "";
+  return [t`In ${formatCount(lines, "line")}.`, shown, ...hints].filter(Boolean).join(" ");
 }
 
 function short(text) {

@@ -1,6 +1,7 @@
 /** The rows of the pronunciations: created once for each word, with keyboard navigation. */
 import { arrangeRows, byId, fromTemplate, isDirty, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
+import { t } from "../core/texts.js";
 
 /** @import { Pronunciation, Reach } from "../core/types" */
 
@@ -69,7 +70,7 @@ export class PronunciationRows {
     arrangeRows(this.#body, rows);
     const left = present.length - shown.length;
     setHidden(byId("pronunciation-more"), left === 0);
-    setText(byId("pronunciation-more"), `Show more (${left} left)`);
+    setText(byId("pronunciation-more"), t`Show more (${left} left)`);
   }
 
   #row(written) {
@@ -110,7 +111,7 @@ export class PronunciationRows {
     if (written === from || !entry) return;
     if (!written || this.#entries.has(written)) {
       field.value = from;
-      this.#callbacks.showProblem(written ? `“${written}” is in the list already.` : "A word is needed; to take the entry out, remove it.");
+      this.#callbacks.showProblem(written ? t`“${written}” is in the list already.` : t`Enter a word. To delete the entry, press Remove.`);
       return;
     }
     row.dataset.written = written;
@@ -128,7 +129,7 @@ export class PronunciationRows {
 
   #writeReach(row, written) {
     const lines = this.#reach.lines[written];
-    setText(part(row, "lines"), lines === undefined ? "" : lines ? formatCount(lines, "line") : "no line");
+    setText(part(row, "lines"), lines === undefined ? "" : lines ? formatCount(lines, "line") : t`no line`);
     setData(row, "unused", String(lines === 0));
     const hints = (this.#reach.hints[written] ?? []).join(" ");
     setText(part(row, "hint"), hints);
@@ -162,12 +163,12 @@ export class PronunciationRows {
 }
 
 const LABELS = {
-  on: (written) => `Use the pronunciation of ${written}`,
-  written: (written) => `Written: ${written}`,
-  spoken: (written) => `Spoken for ${written}`,
-  case: (written) => `Match case of ${written}`,
-  hear: (written) => `Hear ${written}`,
-  remove: (written) => `Remove ${written}`,
+  on: (written) => t`Use the pronunciation of ${written}`,
+  written: (written) => t`Word: ${written}`,
+  spoken: (written) => t`Say ${written} as`,
+  case: (written) => t`Match case of ${written}`,
+  hear: (written) => t`Listen to ${written}`,
+  remove: (written) => t`Remove ${written}`,
 };
 
 function part(row, name) {

@@ -2,6 +2,7 @@
 import * as api from "../core/api.js";
 import { byId } from "../core/dom.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { newId } from "../document/document.js";
 
 /** @import { Op, Parts } from "../core/types" */
@@ -56,7 +57,7 @@ export class Recordings {
    * @returns {Promise<string | undefined>} the line that plays it
    */
   async #bring({ id, rev, view }, file, lineId, after) {
-    announce(`${file.name} is being brought in.`);
+    announce(t`Importing ${file.name}…`);
     try {
       const { path } = await api.addAudio(id, file);
       const isOpen = id === this.#project.id;
@@ -64,10 +65,10 @@ export class Recordings {
       await this.#project.editIn(id, [op], rev);
       if (isOpen) await this.#show(at, op);
       else await api.startRender(id, { line_ids: [at], again: false, listen_from: null });
-      showDone(`${file.name} is in ${isOpen ? "the scene" : `“${view.name || "Untitled"}”`}.`);
+      showDone(t`${file.name} is in ${isOpen ? t`the scene` : `“${view.name || t`Untitled`}”`}.`);
       return at;
     } catch (error) {
-      return void showError(`${file.name} can't be used`, error);
+      return void showError(t`${file.name} can’t be used`, error);
     }
   }
 

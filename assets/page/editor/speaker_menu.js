@@ -1,5 +1,6 @@
 /** The menu of a row's speaker chip, with the other speakers. */
 import { byId, focusedElement, fromTemplate, safeColour, setText } from "../core/dom.js";
+import { t } from "../core/texts.js";
 
 /** @import { Parts } from "../core/types" */
 
@@ -26,7 +27,7 @@ export class SpeakerMenu {
     this.#button = button;
     this.#menu.replaceChildren(...project.view.speakers.map((speaker) => this.#item(speaker, line)));
     const other = fromTemplate("speaker-item-template");
-    setText(other.querySelector(".item-name"), "Somebody else…");
+    setText(other.querySelector(".item-name"), t`Someone else…`);
     other.addEventListener("click", () => linePanel.askSpeaker());
     this.#menu.append(other);
     this.#place(button.getBoundingClientRect());

@@ -4,6 +4,7 @@ import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
 import { showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { RATE_HZ, takeIssues } from "../document/document.js";
 import { followVolume } from "../playback/audio_clock.js";
 
@@ -46,7 +47,7 @@ export class TakesPanel {
       const answer = await api.listTakes(this.#parts.project.id, lineId);
       if (asked === this.#asked) this.#put((answer.takes ?? answer).toReversed());
     } catch (error) {
-      if (error.status !== 404) showError("The takes can't be shown", error);
+      if (error.status !== 404) showError(t`Couldn’t show the takes`, error);
     }
   }
 
@@ -97,27 +98,27 @@ export class TakesPanel {
     const find = (name) => row.querySelector(`.take-${name}`);
     row.dataset.take = take.take_id;
     setData(row, "chosen", String(chosen));
-    setText(find("name"), `Take ${number}`);
-    const seed = take.seed === null || take.seed === undefined ? "" : `, seed ${take.seed}`;
-    const score = take.score ? `, score ${take.score}` : "";
+    setText(find("name"), t`Take ${number}`);
+    const seed = take.seed === null || take.seed === undefined ? "" : t`, seed ${take.seed}`;
+    const score = take.score ? t`, score ${take.score}` : "";
     setText(find("about"), `${formatLength((take.samples ?? 0) / RATE_HZ)}, ${take.backend}${seed}${score}`);
-    const ofScore = take.score ? "Score: of words, voice, ends, silence and loudness; 0 is without a fault, and the lowest is used." : "";
+    const ofScore = take.score ? t`Score from words, voice, ends, silence and loudness. 0 is flawless; the lowest score is used.` : "";
     find("about").title = `${ofScore} ${take.distance ?? ""}`.trim();
     const changed = take.text !== undefined && take.text !== this.#line.text;
-    const cut = take.cut ? "Cut off before its end. " : "";
+    const cut = take.cut ? t`Cut off before the end. ` : "";
     const doubts = takeIssues(take);
-    const understood = take.recognised ? `Understood: ${take.recognised}` : "";
-    const words = [cut + (changed ? `Says: ${take.text}` : ""), this.#patchOf(take), ...doubts, understood];
+    const understood = take.recognised ? t`Heard: ${take.recognised}` : "";
+    const words = [cut + (changed ? t`Says: ${take.text}` : ""), this.#patchOf(take), ...doubts, understood];
     setText(find("text"), words.filter(Boolean).join(" ").trim());
     setHidden(find("fine"), doubts.length === 0);
-    this.#bind(find("fine"), `Take ${number} is fine`, () => this.#accept(take.take_id));
-    this.#bind(find("play"), `Play take ${number}`, ({ currentTarget }) => this.#play(take, currentTarget));
-    this.#bind(find("choose"), `Use take ${number}`, () => this.#parts.commands.choose(this.#line.line_id, take.take_id));
+    this.#bind(find("fine"), t`Approve take ${number}`, () => this.#accept(take.take_id));
+    this.#bind(find("play"), t`Play take ${number}`, ({ currentTarget }) => this.#play(take, currentTarget));
+    this.#bind(find("choose"), t`Use take ${number}`, () => this.#parts.commands.choose(this.#line.line_id, take.take_id));
     find("choose").setAttribute("aria-pressed", String(chosen));
-    setText(find("choose"), chosen ? "In use" : "Use");
-    this.#bind(find("lock"), `Keep take ${number} from deletion`, () => this.#lock(take));
+    setText(find("choose"), chosen ? t`In use` : t`Use`);
+    this.#bind(find("lock"), t`Protect take ${number}`, () => this.#lock(take));
     find("lock").setAttribute("aria-pressed", String(Boolean(take.locked)));
-    this.#bind(find("delete"), `Delete take ${number}`, () => this.#delete(take));
+    this.#bind(find("delete"), t`Delete take ${number}`, () => this.#delete(take));
     find("delete").disabled = chosen || take.locked;
     if (take.gone) this.#offerAgain(take, number, find);
     return row;
@@ -128,17 +129,17 @@ export class TakesPanel {
     if (!patch) return "";
     const [from, to] = [patch.start, patch.end].map((at) => (at / RATE_HZ).toFixed(1));
     const source = this.#takes.findIndex(({ take_id: takeId }) => takeId === patch.take_id);
-    const rest = source < 0 ? "an earlier take" : `take ${this.#takes.length - source}`;
-    return `Said again from ${from} to ${to} s; the rest is ${rest}.`;
+    const rest = source < 0 ? t`an earlier take` : t`take ${this.#takes.length - source}`;
+    return t`Regenerated from ${from} to ${to} s; the rest is ${rest}.`;
   }
 
   /** A freed take: it can't be played, but rendered again. */
   #offerAgain(take, number, find) {
     find("play").disabled = true;
-    setText(find("about"), `${find("about").textContent}. Its audio was freed.`);
+    setText(find("about"), t`${find("about").textContent}. Its audio was cleaned up.`);
     const again = fromTemplate("take-again-template");
     find("choose").replaceWith(again);
-    this.#bind(again, `Make take ${number} again`, () => this.#makeAgain(take));
+    this.#bind(again, t`Regenerate take ${number}`, () => this.#makeAgain(take));
   }
 
   async #makeAgain({ take_id: takeId }) {
@@ -148,7 +149,7 @@ export class TakesPanel {
     try {
       await project.render([lineId]);
     } catch (error) {
-      showError("It can't be made again", error);
+      showError(t`Couldn’t regenerate it`, error);
     }
   }
 

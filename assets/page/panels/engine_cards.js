@@ -3,6 +3,7 @@ import * as api from "../core/api.js";
 import { arrangeRows, askDialog, byId, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
 import { formatBytes, formatCount } from "../core/format.js";
 import { showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { cardRank, licenceWords, speedWords, voiceWords } from "./engine_state.js";
 
@@ -80,10 +81,10 @@ class Card {
     const installs = needsPrograms && setup.state === "installing";
     const size = bytes && !download ? ` (${formatBytes(bytes)})` : "";
     const resumes = download?.state === "paused";
-    const packages = `Install (${formatBytes(setup.download_bytes ?? 0)})`;
-    setText(this.act("install"), setup.state === "failed" ? "Try again" : packages);
+    const packages = t`Install (${formatBytes(setup.download_bytes ?? 0)})`;
+    setText(this.act("install"), setup.state === "failed" ? t`Try again` : packages);
     setHidden(this.act("install"), !needsPrograms || installs || !setup.download_bytes);
-    setText(this.act("download"), resumes ? "Resume" : download ? "Try again" : `Download${size}`);
+    setText(this.act("download"), resumes ? t`Resume` : download ? t`Try again` : t`Download${size}`);
     setHidden(this.act("download"), !downloadable || Boolean(reason) || !toFetch || runs);
     setHidden(this.act("pause"), !runs && !installs);
     setHidden(this.act("cancel"), !download);
@@ -91,7 +92,7 @@ class Card {
     setHidden(this.act("try"), Boolean(reason || toFetch));
     setHidden(this.act("remove"), !removable || Boolean(download));
     this.act("remove").disabled = chosen;
-    this.act("remove").title = chosen ? "Choose another voice engine first" : "";
+    this.act("remove").title = chosen ? t`Choose another voice engine first` : "";
     for (const button of this.root.querySelectorAll("[data-act]")) {
       button.setAttribute("aria-label", `${button.textContent}: ${this.engine.title}`);
     }
@@ -100,10 +101,10 @@ class Card {
 
 /** What stands in a card's way, or how far its download is. */
 function note({ needs, reason, summary, to_fetch: toFetch, untried }, { download, setup, needsPrograms }) {
-  if (download) return download.state === "paused" ? `Paused. ${download.message}` : download.message;
+  if (download) return download.state === "paused" ? t`Paused. ${download.message}` : download.message;
   if (needsPrograms && ["installing", "failed"].includes(setup.state)) return setup.message;
-  if (needsPrograms && setup.download_bytes) return `It needs further programs first. ${needs}`.trim();
-  if (needsPrograms) return "This studio was started without the programs that it needs. The guide to installation says how to add them.";
+  if (needsPrograms && setup.download_bytes) return t`Install its packages first. ${needs}`.trim();
+  if (needsPrograms) return t`This studio was started without the packages it needs. See the installation guide.`;
   // An engine without words of its own says itself what it lacks, in those of the terminal.
   return [needs || reason || (summary ? "" : toFetch), untried].filter(Boolean).join(" ");
 }
@@ -122,7 +123,7 @@ export class EngineCards {
   constructor(project, ask) {
     this.#project = project;
     this.#ask = ask;
-    this.#preview.events.on("fault", (error) => showError("It can't be tried", error));
+    this.#preview.events.on("fault", (error) => showError(t`Couldn’t play a sample`, error));
   }
 
   /** Shows all cards as they are now, again even if nothing is new. @param {StudioState} state */
@@ -149,15 +150,15 @@ export class EngineCards {
     const { name } = card;
     switch (act) {
       case "choose":
-        return this.#ask("This voice can't be chosen", () => api.chooseBackend(name));
+        return this.#ask(t`Couldn’t select this engine`, () => api.chooseBackend(name));
       case "install":
-        return this.#ask("The installation can't begin", api.startSetup);
+        return this.#ask(t`Couldn’t start the installation`, api.startSetup);
       case "download":
-        return this.#ask("It can't be downloaded", () => api.downloadEngine(name));
+        return this.#ask(t`Couldn’t download it`, () => api.downloadEngine(name));
       case "pause":
-        return this.#ask("It can't be stopped", () => (card.engine.reason ? api.stopSetup() : api.pauseDownload(name)));
+        return this.#ask(t`Couldn’t stop it`, () => (card.engine.reason ? api.stopSetup() : api.pauseDownload(name)));
       case "cancel":
-        return this.#ask("It can't be cancelled", () => api.cancelDownload(name));
+        return this.#ask(t`Couldn’t cancel it`, () => api.cancelDownload(name));
       case "remove":
         return this.#remove(card);
       default:
@@ -166,14 +167,14 @@ export class EngineCards {
   }
 
   async #remove({ name, engine }) {
-    setText(byId("remove-engine-title"), `Remove ${engine.title} from this machine?`);
+    setText(byId("remove-engine-title"), t`Remove ${engine.title} from this machine?`);
     if ((await askDialog(byId("remove-engine"), "keep")) !== "remove") return;
-    await this.#ask("It can't be removed", () => api.removeEngine(name));
+    await this.#ask(t`Couldn’t remove it`, () => api.removeEngine(name));
   }
 
   #try(card) {
     const line = this.#project.lines.find(({ kind, text }) => kind === "speech" && text?.trim());
-    if (!line) return showError("It can't be tried", new Error("Write a line first: its words are what you hear."));
+    if (!line) return showError(t`Couldn’t play a sample`, new Error(t`Write a line first: the sample says it.`));
     const body = { engine: card.name, speaker: line.speaker, text: firstSentence(line.text) };
     return this.#preview.toggle(card.act("try"), (signal) => api.tryEngine(this.#project.id, body, signal));
   }

@@ -6,6 +6,7 @@ import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, setData, setHidden, setText } from "../core/dom.js";
 import { formatBytes, formatClock, formatCount } from "../core/format.js";
 import { showError, showNotice } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { EngineCards } from "./engine_cards.js";
 import { chipWords, countDown, firstVoice, isNews, licenceWords, memoryChange, readyVoices, slotWords } from "./engine_state.js";
 
@@ -65,7 +66,7 @@ export class ProjectEngine {
       const chosen = currentName(settings.backend);
       const able = this.#backends.filter(({ name, reason }) => !reason || name === chosen);
       const options = able.map(({ name, title }) => new Option(title, name));
-      engine().replaceChildren(new Option(`The studio’s: ${this.#title(this.#own)}`, ""), ...options);
+      engine().replaceChildren(new Option(t`Default: ${this.#title(this.#own)}`, ""), ...options);
       engine().value = chosen ?? "";
     }
     if (document.activeElement !== seed()) seed().value = settings.seed ?? "";
@@ -98,12 +99,12 @@ export class ProjectEngine {
   #ask({ now, previous, lines }) {
     const dialog = byId("engine-confirm");
     const able = this.#backends.some(({ name, reason }) => name === previous && !reason);
-    const offer = `Read ${formatCount(lines, "line")} anew with ${this.#title(now)}`;
-    setText(byId("engine-confirm-title"), `These takes were made with ${this.#title(previous)}.`);
-    setText(byId("engine-confirm-text"), `${offer}? The present takes are kept: each line can go back to its own.`);
-    setText(byId("engine-keep"), `Keep ${this.#title(previous)} for this project`);
+    const offer = t`Regenerate ${formatCount(lines, "line")} with ${this.#title(now)}`;
+    setText(byId("engine-confirm-title"), t`These takes were made with ${this.#title(previous)}.`);
+    setText(byId("engine-confirm-text"), t`${offer}? Existing takes are kept, and you can switch back line by line.`);
+    setText(byId("engine-keep"), t`Keep ${this.#title(previous)} for this project`);
     setHidden(byId("engine-keep"), !able);
-    setText(byId("engine-again"), "Read anew");
+    setText(byId("engine-again"), t`Regenerate`);
     return askDialog(dialog, "cancel");
   }
 }
@@ -130,9 +131,9 @@ export class EnginePanel {
     bus.on("engine.changed", (parts) => this.#take(parts));
     bus.on("connection.lost", (error) => this.#lost(error));
     setInterval(() => this.#countDown(), COUNT_MS);
-    this.#press("model-load", "The model can't be loaded", api.loadModel);
-    this.#press("model-stop", "The load can't be stopped", api.cancelLoad);
-    this.#press("model-unload", "The model can't be unloaded", api.unloadModel);
+    this.#press("model-load", t`Couldn’t load the model`, api.loadModel);
+    this.#press("model-stop", t`Couldn’t stop loading`, api.cancelLoad);
+    this.#press("model-unload", t`Couldn’t unload the model`, api.unloadModel);
     this.#timeout.addEventListener("change", () => this.#setTimeout());
     this.#atOnce.addEventListener("change", () => this.#setAtOnce());
   }
@@ -164,8 +165,8 @@ export class EnginePanel {
   /** @param {Error} error why the studio can't be reached */
   #lost(error) {
     this.#isLost = true;
-    setText(byId("model-state"), "out of reach");
-    showNotice("offline", { kind: "error", title: "Connection lost", text: error.message });
+    setText(byId("model-state"), t`offline`);
+    showNotice("offline", { kind: "error", title: t`Connection lost`, text: error.message });
   }
 
   #show() {
@@ -184,7 +185,7 @@ export class EnginePanel {
     }
     const known = [this.#wanted, ...offered].filter((name) => name !== null);
     const asked = backends.find(({ name }) => known.includes(name) && downloads[name]?.chooses);
-    const about = { kind: "info", title: "You hear the draft voice.", text: reason || null };
+    const about = { kind: "info", title: t`This is a quick robot voice for drafts.`, text: reason || null };
     if (!reason) return showNotice("draft", about);
     const here = asked ? null : firstVoice(readyVoices(backends), backends, this.#languages);
     if (here) return showNotice("draft", { ...about, ...this.#offerToUse(here) });
@@ -196,9 +197,9 @@ export class EnginePanel {
   #offerToUse({ name, title }) {
     const press = () => {
       this.#want(name);
-      return this.#ask("This voice can't be chosen", () => api.chooseBackend(name));
+      return this.#ask(t`Couldn’t select this engine`, () => api.chooseBackend(name));
     };
-    return { text: `${title} is here and sounds natural.`, act: { label: `Read with ${title}`, press } };
+    return { text: t`${title} is ready and sounds natural.`, act: { label: t`Use ${title}`, press } };
   }
 
   /** Once this voice is chosen, the scene is read with it. @param {string} name */
@@ -212,22 +213,22 @@ export class EnginePanel {
     const { name, title, summary, download_bytes: bytes } = card;
     const ask = (said, act) => () => this.#ask(said, act);
     if (download?.state === "running" || download?.state === "stopping") {
-      const pause = { label: "Pause", press: ask("It can't be stopped", () => api.pauseDownload(name)) };
-      return { title: `${title} is on its way.`, text: download.message, act: pause };
+      const pause = { label: t`Pause`, press: ask(t`Couldn’t stop it`, () => api.pauseDownload(name)) };
+      return { title: t`Downloading ${title}.`, text: download.message, act: pause };
     }
     const fetched = () => {
       this.#want(name);
-      return this.#ask("It can't be downloaded", () => api.downloadEngine(name, true));
+      return this.#ask(t`Couldn’t download it`, () => api.downloadEngine(name, true));
     };
     if (download) {
       const failed = download.state === "failed";
-      const act = { label: failed ? "Try again" : "Resume", press: fetched };
+      const act = { label: failed ? t`Try again` : t`Resume`, press: fetched };
       const kind = failed ? "warning" : "info";
-      return { kind, title: failed ? `${title} isn't here.` : `${title} waits.`, text: download.message, act };
+      return { kind, title: failed ? t`${title} isn’t downloaded.` : t`${title} is paused.`, text: download.message, act };
     }
-    const text = `${title} sounds natural, on this machine too. ${summary} ${licenceWords(card)}.`;
-    const act = { label: `Download ${title} (${formatBytes(bytes)})`, press: fetched };
-    return { title: "You hear the draft voice.", text, act };
+    const text = t`${title} sounds natural and runs on this machine. ${summary} ${licenceWords(card)}.`;
+    const act = { label: t`Download ${title} (${formatBytes(bytes)})`, press: fetched };
+    return { title: t`This is a quick robot voice for drafts.`, text, act };
   }
 
   /** The languages that lines of the scene name, without their regions. */
@@ -278,26 +279,26 @@ export class EnginePanel {
     showProgress(byId("setup-progress"), fraction);
     showNotice("setup", {
       kind: "warning",
-      title: "The large voices aren't installed.",
+      title: t`The large voice engines aren’t installed.`,
       text: state === "failed" ? `${message} ${detail ?? ""}`.trim() : null,
-      act: { label: "Try again", press: () => this.#install() },
+      act: { label: t`Try again`, press: () => this.#install() },
     });
   }
 
   #install() {
-    return this.#ask("The installation can't begin", api.startSetup);
+    return this.#ask(t`Couldn’t start the installation`, api.startSetup);
   }
 
   #facts(engine) {
     const model = this.#model;
     const used = model.memory_bytes ? formatBytes(model.memory_bytes) : "—";
     table(byId("model-facts"), [
-      ["State", chipWords(model)],
-      ["Memory", used],
-      ["Last load or unload", memoryChange(model)],
-      ["Being read", `${engine.in_flight} of at most ${engine.usable_slots ?? engine.slots ?? engine.max_concurrency}`],
-      ["Waiting", String(engine.queued)],
-      ["So far", `${formatCount(model.loads, "load")}, ${formatCount(model.unloads, "unload")}`],
+      [t`State`, chipWords(model)],
+      [t`Memory`, used],
+      [t`Last load or unload`, memoryChange(model)],
+      [t`Generating`, t`${engine.in_flight} of at most ${engine.usable_slots ?? engine.slots ?? engine.max_concurrency}`],
+      [t`Waiting`, String(engine.queued)],
+      [t`Since start`, `${formatCount(model.loads, "load")}, ${formatCount(model.unloads, "unload")}`],
     ]);
   }
 
@@ -305,20 +306,20 @@ export class EnginePanel {
     if (document.activeElement === this.#timeout) return;
     const value = String(enabled ? seconds : 0);
     const known = [...this.#timeout.options].some((option) => option.value === value);
-    if (!known) this.#timeout.add(new Option(`after ${formatClock(seconds)}`, value));
+    if (!known) this.#timeout.add(new Option(t`after ${formatClock(seconds)}`, value));
     this.#timeout.value = value;
     this.#timeout.disabled = !enabled;
   }
 
   #setTimeout() {
     this.#timeout.blur();
-    return this.#ask("The time can't be set", () => api.setTimeoutSeconds(Number(this.#timeout.value)));
+    return this.#ask(t`Couldn’t set the time`, () => api.setTimeoutSeconds(Number(this.#timeout.value)));
   }
 
   #setAtOnce() {
     this.#atOnce.blur();
     if (!this.#atOnce.validity.valid) return this.#show();
-    return this.#ask("The number can't be set", () => api.setConcurrency(this.#atOnce.valueAsNumber));
+    return this.#ask(t`Couldn’t set the number`, () => api.setConcurrency(this.#atOnce.valueAsNumber));
   }
 
   #press(id, title, act) {

@@ -1,10 +1,11 @@
 /** The studio's state in words and figures, and what of it is news; knows nothing of the page. */
 import { formatBytes, formatClock } from "../core/format.js";
+import { t } from "../core/texts.js";
 
 /** @import { ModelStatus, StudioState } from "../core/types" */
 
 const WORDS = {
-  unloaded: "not loaded",
+  unloaded: t`not loaded`,
   loading: "loading…",
   loaded: "ready",
   unloading: "unloading…",
@@ -36,10 +37,10 @@ export function countDown(model, elapsed_ms) {
 export function chipWords(model) {
   if (model.state === "loaded" && model.active > 0) return "speaking";
   if (model.state === "loading" && model.fraction !== null) {
-    return `loading, ${Math.floor(100 * model.fraction)} %`;
+    return t`loading, ${Math.floor(100 * model.fraction)} %`;
   }
   if (model.state === "loaded" && model.unload_in_s !== null) {
-    return `unloads in ${formatClock(model.unload_in_s)}`;
+    return t`unloads in ${formatClock(model.unload_in_s)}`;
   }
   return WORDS[model.state];
 }
@@ -47,17 +48,17 @@ export function chipWords(model) {
 /** An engine with slots renders many lines in one pass, and the number above doesn't apply to it. */
 export function slotWords({ slots, usable_slots: usable }) {
   if (slots && usable && usable < slots) {
-    return `This voice reads ${usable} of ${slots} lines at once since it ran out of memory or failed; it widens again by itself.`;
+    return t`This voice generates ${usable} of ${slots} lines in parallel since it ran out of memory or failed; it recovers by itself.`;
   }
-  return slots ? `This voice reads up to ${slots} lines in one pass, whatever the number says.` : "";
+  return slots ? t`This voice generates up to ${slots} lines in one pass, whatever the setting.` : "";
 }
 
 /** @param {ModelStatus} model */
 export function memoryChange({ memory_before: before, memory_after: after }) {
   if (!before || !after) return "—";
-  const change = `${formatBytes(before.resident_bytes)} to ${formatBytes(after.resident_bytes)}`;
+  const change = t`${formatBytes(before.resident_bytes)} to ${formatBytes(after.resident_bytes)}`;
   if (before.device_bytes === null) return change;
-  return `${change}; on the device ${formatBytes(before.device_bytes)} to ${formatBytes(after.device_bytes)}`;
+  return t`${change}; on the device ${formatBytes(before.device_bytes)} to ${formatBytes(after.device_bytes)}`;
 }
 
 const REAL_TIME = 1;
@@ -75,9 +76,9 @@ export function cardRank({ reason, to_fetch: toFetch, large_packages: large, spe
 
 /** How fast an engine is here. @param {Pick<import("../core/types").EngineCard, "speed" | "expected_speed">} card @returns {string} */
 export function speedWords({ speed, expected_speed: expected }) {
-  if (speed) return `${formatSpeed(speed)} s of speech a second`;
+  if (speed) return t`${formatSpeed(speed)} s of speech a second`;
   if (!expected) return "";
-  return expected < 1 ? "Not tried here; likely slower than speech" : "Not tried here; likely faster than speech";
+  return expected < 1 ? t`Not measured here; likely slower than real time` : t`Not measured here; likely faster than real time`;
 }
 
 function formatSpeed(speed) {
@@ -87,16 +88,16 @@ function formatSpeed(speed) {
 /** The licences; what forbids commercial use is said first, in its own line. */
 export function licenceWords({ code_licence: code, weights_licence: weights }) {
   if (!code) return "";
-  return !weights || weights === code ? `Licence: ${code}` : `Licence: ${code}; the voice itself: ${weights}`;
+  return !weights || weights === code ? t`Licence: ${code}` : t`Licence: ${code}; the voice itself: ${weights}`;
 }
 
 /** Whose voices it speaks in, and whether it says a line twice the same. @param {Pick<import("../core/types").EngineCard, "cloning" | "presets" | "described_voices" | "seeded">} card */
 export function voiceWords({ cloning, presets, described_voices: described, seeded }) {
   const kinds = [];
-  if (cloning) kinds.push("voices cloned from recordings");
-  if (presets) kinds.push(presets === 1 ? "1 voice of its own" : `${presets} voices of its own`);
-  if (described) kinds.push("voices made from a description");
-  if (seeded === false) kinds.push("each take a little different, whatever the seed");
+  if (cloning) kinds.push(t`voices cloned from recordings`);
+  if (presets) kinds.push(presets === 1 ? t`1 built-in voice` : t`${presets} built-in voices`);
+  if (described) kinds.push(t`voices from a description`);
+  if (seeded === false) kinds.push(t`every take differs slightly, whatever the seed`);
   const words = kinds.join(", ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

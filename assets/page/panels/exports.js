@@ -8,6 +8,7 @@ import { byId, disclose, focusedElement, setHidden, setText } from "../core/dom.
 import { formatCount } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
+import { t } from "../core/texts.js";
 
 /** @import { SceneExport } from "../core/types" */
 
@@ -75,7 +76,7 @@ export class SoundExport {
     const headings = this.#project.lines.filter(({ unspoken }) => unspoken === "heading");
     const chosen = this.#section.value;
     const options = headings.map(({ line_id: lineId, text }) => new Option(text, lineId));
-    this.#section.replaceChildren(new Option("The whole scene", ""), ...options);
+    this.#section.replaceChildren(new Option(t`The whole scene`, ""), ...options);
     choose(this.#section, chosen);
     setHidden(byId("sound-section-part"), !headings.length);
   }
@@ -105,7 +106,7 @@ export class SoundExport {
     if (this.#running || !this.#check()) return;
     const run = { projectId: this.#project.id, exportId: null, stopped: false };
     this.#running = run;
-    this.#show(0, "The file is being made.");
+    this.#show(0, t`Exporting…`);
     try {
       await this.#project.flush();
       const begun = await api.startSoundExport(run.projectId, this.#wish());
@@ -141,26 +142,26 @@ export class SoundExport {
   #failed(run, error) {
     if (run !== this.#running) return;
     this.#hide(error.message); // on a phone the form covers the notice
-    showError("The sound can't be saved", error);
+    showError(t`Couldn’t export the audio`, error);
   }
 
   #ended(run, { state, message, measured }) {
-    if (state === "cancelled") return this.#hide("Stopped; nothing was saved.");
+    if (state === "cancelled") return this.#hide(t`Stopped. Nothing was exported.`);
     if (state === "failed") throw new Error(message);
     const link = document.createElement("a");
     link.href = api.soundExportUrl(run.projectId, run.exportId);
     link.download = "";
     link.click();
-    this.#hide(["Saved.", level(measured), ...measured.remarks].join(" "));
-    if (byId("sound-form").hidden) showDone(`The sound is saved. ${level(measured)}`);
+    this.#hide([t`Saved.`, level(measured), ...measured.remarks].join(" "));
+    if (byId("sound-form").hidden) showDone(t`Audio exported. ${level(measured)}`);
   }
 
   async #cancel() {
     const run = this.#running;
     if (!run || run.stopped) return;
     run.stopped = true;
-    this.#hide("Stopped; nothing was saved.");
-    announce("Stopped; nothing was saved.");
+    this.#hide(t`Stopped. Nothing was exported.`);
+    announce(t`Stopped. Nothing was exported.`);
     if (run.exportId) await this.#stop(run);
   }
 
@@ -169,7 +170,7 @@ export class SoundExport {
       await api.stopSoundExport(run.projectId, run.exportId);
     } catch (error) {
       // One that has ended is dropped, too.
-      if (error.kind !== "NotFound") showError("The file can't be stopped", error);
+      if (error.kind !== "NotFound") showError(t`Couldn’t stop the export`, error);
     }
   }
 
@@ -203,8 +204,8 @@ function choose(select, value) {
 
 /** @returns {string} the file's description */
 function level({ loudness_lufs: lufs, true_peak_db: peak }) {
-  const loudness = lufs === null ? "Too quiet for LUFS" : `${minus(lufs)} LUFS`;
-  return `${loudness}, true peak ${minus(peak)} dB.`;
+  const loudness = lufs === null ? t`Too quiet for LUFS` : t`${minus(lufs)} LUFS`;
+  return t`${loudness}, true peak ${minus(peak)} dB.`;
 }
 
 function minus(number) {
@@ -244,14 +245,14 @@ export class Exports {
     const { format } = link.dataset;
     link.closest(".menu")?.querySelector("[aria-expanded=true]")?.click();
     event.preventDefault();
-    if (format === "tableread") return this.#hand(link, "The project’s file");
+    if (format === "tableread") return this.#hand(link, t`The project file`);
     return this.#save(format, link.textContent.split(",")[0].trim());
   }
 
   /** Large files are downloaded by the browser itself, once the studio has every edit. */
   async #hand({ href }, what) {
     await this.#project.flush();
-    showDone(`${what} is being made; the download begins when it is ready.`);
+    showDone(t`Preparing ${what}… The download starts when it is ready.`);
     download(href, "");
   }
 
@@ -261,15 +262,15 @@ export class Exports {
       await this.#project.flush();
       const { blob, leftOut } = await api.exportScript(this.#project.id, format);
       const address = URL.createObjectURL(blob);
-      download(address, `${this.#project.view.name || "Untitled"}.${format}`);
+      download(address, `${this.#project.view.name || t`Untitled`}.${format}`);
       // The browser has started the download by the time the page is idle again.
       setTimeout(() => URL.revokeObjectURL(address), 60_000);
-      const title = `Saved as ${label}, without some things.`;
+      const title = t`Exported as ${label}, with some things left out.`;
       showNotice("export", { kind: "warning", title, text: leftOut || null });
       if (leftOut) announce(`${title} ${leftOut}`);
-      else showDone(`Saved as ${label}.`);
+      else showDone(t`Exported as ${label}.`);
     } catch (error) {
-      showError(`${label} can't be saved`, error);
+      showError(t`Couldn’t export ${label}`, error);
     }
   }
 
@@ -279,17 +280,17 @@ export class Exports {
     const silent = audible.filter(({ take }) => !take);
     const old = audible.filter(({ take, state }) => take && state !== "ready");
     const locked = old.filter((line) => line.locked);
-    const missing = [countedSentence(silent, "has no sound and is left out", "have no sound and are left out"),
-      countedSentence(old.filter((line) => !line.locked), "is heard as before the last change", "are heard as before the last change")];
+    const missing = [countedSentence(silent, t`has no audio and is left out`, t`have no audio and are left out`),
+      countedSentence(old.filter((line) => !line.locked), t`plays as before its last change`, t`play as before their last change`)];
     if (silent.length === audible.length) {
-      const why = "Nothing has been read yet. Press Read the scene first.";
-      showError("There is no sound to save", new Error(why));
+      const why = t`Nothing has been generated yet. Press Play first.`;
+      showError(t`There is no audio to export`, new Error(why));
       return false;
     }
     const parts = missing.filter(Boolean);
-    if (parts.length) parts.push("Press Read the scene, then save again.");
-    if (locked.length) parts.push(countedSentence(locked, "is locked and heard as before its last change: unlock it first", "are locked and heard as before their last change: unlock them first"));
-    showNotice("export", { kind: "warning", title: "The file isn’t the whole scene.", text: parts.join(" ") || null });
+    if (parts.length) parts.push(t`Press Generate all, then export again.`);
+    if (locked.length) parts.push(countedSentence(locked, t`is locked and plays as before its last change: unlock it first`, t`are locked and play as before their last change: unlock them first`));
+    showNotice("export", { kind: "warning", title: t`The file doesn’t contain the whole scene.`, text: parts.join(" ") || null });
     if (parts.length) announce(parts.join(" "));
     return true;
   }

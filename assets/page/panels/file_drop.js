@@ -4,16 +4,17 @@ import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, setHidden, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { announce, noticeImportedFile, noticeOpenedProject, showError, showNotice, showProgressNotice } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { isSoundFile } from "../editor/recordings.js";
 
 /** @import { Parts } from "../core/types" */
 
 const WORDS = {
-  project: "Let go to import it as a new project",
-  scene: "Let go to insert it here, or to import it as a new project",
-  line: "Let go to add it as a recording",
-  file: "Let go to play it in this line",
-  voice: "Let go to make a voice of it",
+  project: t`Drop to import as a new project`,
+  scene: t`Drop to add here or as a new project`,
+  line: t`Drop to add as a recording`,
+  file: t`Drop to play in this line`,
+  voice: t`Drop to add a voice`,
 };
 
 export class FileDrop {
@@ -102,15 +103,15 @@ export class FileDrop {
   /** The place where lines would be inserted. @returns {string} */
   #words() {
     const { lineImport, lines } = this.#parts;
-    if (lineImport.place === null) return "as its first ones";
+    if (lineImport.place === null) return t`at the top`;
     const number = lines.row(lineImport.place)?.number?.textContent;
-    return number ? `after line ${number}` : "after the pause you are at";
+    return number ? t`after line ${number}` : t`after the selected pause`;
   }
 
   #beginVoice([first, ...others]) {
     const names = others.map(({ name }) => name).join(", ");
-    const text = others.length ? `Not taken: ${names}. Let go of one recording at a time.` : null;
-    showNotice("drop", { kind: "warning", title: "A voice begins with one recording.", text, dismiss: () => {} });
+    const text = others.length ? t`Skipped: ${names}. Drop one recording at a time.` : null;
+    showNotice("drop", { kind: "warning", title: t`A voice starts with one recording.`, text, dismiss: () => {} });
     this.#parts.speakers.begin(first);
   }
 
@@ -118,16 +119,16 @@ export class FileDrop {
   async #bring(files) {
     const brought = [];
     for (const file of files) {
-      const over = showProgressNotice(`${file.name} is being imported…`);
+      const over = showProgressNotice(t`Importing ${file.name}…`);
       try {
         const body = api.importProject(file);
         const isShown = await this.#parts.projects.adopt(body);
         const { notices, unspoken = 0 } = await body;
         brought.push({ name: file.name, notices, isShown });
         if (isShown) this.#parts.lineImport.offerNarrator(file, unspoken);
-        announce(`${file.name} is imported.`);
+        announce(t`${file.name} imported.`);
       } catch (error) {
-        showError(`${file.name} can't be imported`, error);
+        showError(t`Couldn’t import ${file.name}`, error);
       }
       over();
     }
@@ -139,8 +140,8 @@ export class FileDrop {
 export function openSoundForm() {
   const [button, menu] = [byId("download"), byId("sound-form")];
   if (button.disabled) {
-    const why = "Nothing has been read yet. Press Read the scene first.";
-    return showError("There is no sound to save", new Error(why));
+    const why = t`Nothing has been generated yet. Press Play first.`;
+    return showError(t`There is no audio to export`, new Error(why));
   }
   if (menu.hidden) button.click();
   return menu.querySelector("a, button, select, input")?.focus();
@@ -149,9 +150,9 @@ export function openSoundForm() {
 /** @param {File[]} files @param {string} place where they would come in @returns {Promise<string>} "here", "project" or "cancel" */
 function asked(files, place) {
   const dialog = byId("bring-confirm");
-  const whose = files.length === 1 ? `does ${files[0].name}` : `do ${formatCount(files.length, "file")}`;
-  setText(byId("bring-confirm-title"), `Where ${whose} belong?`);
-  setText(byId("bring-confirm-text"), `The lines can come into this scene, ${place}; one undo takes them out again. Or they become a project of their own.`);
+  const whose = files.length === 1 ? t`does ${files[0].name}` : t`do ${formatCount(files.length, "file")}`;
+  setText(byId("bring-confirm-title"), t`Where ${whose} belong?`);
+  setText(byId("bring-confirm-text"), t`Add the lines to this scene, ${place} (one undo removes them), or make a new project of them.`);
   return askDialog(dialog, "cancel");
 }
 

@@ -4,6 +4,7 @@ import { bus } from "../core/bus.js";
 import { byId, setHidden, setText } from "../core/dom.js";
 import { formatAgo, formatCount } from "../core/format.js";
 import { showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 
 /** @import { Judgement, JudgedShare } from "../core/types" */
 
@@ -37,7 +38,7 @@ export class JudgePanel {
       if (this.#running) await api.stopJudging(id);
       else this.#take(id, await api.startJudging(id));
     } catch (error) {
-      showError("The checks can't be judged", error);
+      showError(t`Couldn’t test the checks`, error);
     }
   }
 
@@ -61,7 +62,7 @@ export class JudgePanel {
   /** @param {Judgement | null} judgement */
   #show(judgement) {
     this.#known = judgement;
-    setText(this.#button, this.#running ? "Stop" : "How good are the checks?");
+    setText(this.#button, this.#running ? t`Stop` : t`Test the checks`);
     setHidden(this.#share, !this.#running);
     this.#share.value = judgement?.total ? judgement.done / judgement.total : 0;
     setText(byId("judge-result"), judgement ? describe(judgement) : "");
@@ -73,16 +74,16 @@ export class JudgePanel {
 
 /** @param {Judgement} judgement @returns {string} one or more sentences */
 function describe({ state, message, judged_at: at, faults, off, too_few: few }) {
-  if (state === "running") return "Faults are planted into copies of your takes; this takes a few seconds for each voice.";
+  if (state === "running") return t`Planting faults in copies of your takes; this takes a few seconds per voice.`;
   if (state === "failed") return message ?? "";
-  if (!at) return state === "cancelled" ? "Stopped." : "";
+  if (!at) return state === "cancelled" ? t`Stopped.` : "";
   const found = faults.reduce((sum, one) => sum + one.found.hits, 0);
   const planted = faults.reduce((sum, one) => sum + one.found.trials, 0);
   return [
-    state === "cancelled" ? "Stopped; this is from before." : "",
-    `Judged ${formatAgo(at)}: the checks found ${found} of ${planted} faults planted in your takes.`,
+    state === "cancelled" ? t`Stopped. This result is from before.` : "",
+    t`Tested ${formatAgo(at)}: the checks found ${found} of ${planted} faults planted in your takes.`,
     ...off.map((one) => one.message),
-    ...few.map((one) => `${one.voice} has ${formatCount(one.takes, "take")} to judge by, too few.`),
+    ...few.map((one) => t`${one.voice} has ${formatCount(one.takes, "take")}, too few to test with.`),
   ].join(" ").trim();
 }
 
@@ -100,5 +101,5 @@ function rowOf({ voice, language, label, found, alarms }) {
 
 /** @param {JudgedShare} share */
 function shown({ rate, low, high }) {
-  return `${rate} (${low} to ${high})`;
+  return t`${rate} (${low} to ${high})`;
 }

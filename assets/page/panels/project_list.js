@@ -4,6 +4,7 @@ import { Bus } from "../core/bus.js";
 import { askDialog, byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { fold, formatAgo, formatBytes, formatCount, formatDate, formatDay, formatLength } from "../core/format.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
+import { t } from "../core/texts.js";
 
 /** The disk space of deleted takes and projects, and freeing it. */
 export class DiskUsage {
@@ -27,16 +28,16 @@ export class DiskUsage {
       setHidden(this.#button, this.#held.bytes === 0);
       const own = this.#held.projects.some(({ project_id: id }) => id === this.#project.id);
       setHidden(byId("project-slim"), !own);
-      setText(this.#button, `Free space… ${formatBytes(this.#held.bytes)} of what was deleted`);
+      setText(this.#button, t`Clean up… ${formatBytes(this.#held.bytes)} deleted`);
     } catch (error) {
-      showError("The space can't be told", error);
+      showError(t`Couldn’t measure the space`, error);
     }
   }
 
   async #ask() {
     const { bytes, takes, recordings, trash } = this.#held;
     const dialog = byId("space-confirm");
-    setText(byId("space-confirm-title"), `Free ${formatBytes(bytes)}?`);
+    setText(byId("space-confirm-title"), t`Free ${formatBytes(bytes)}?`);
     setHidden(byId("space-takes"), takes.files === 0);
     setText(byId("space-takes-size"), `${formatCount(takes.files, "deleted take")}, ${formatBytes(takes.bytes)}.`);
     setHidden(byId("space-recordings"), recordings.files === 0);
@@ -49,12 +50,12 @@ export class DiskUsage {
   async #free() {
     try {
       const { bytes, left } = await api.freeSpace();
-      showDone(`${formatBytes(bytes)} are free again.`);
+      showDone(t`${formatBytes(bytes)} freed.`);
       const text = left.map(({ message }) => message).join(" ") || null;
-      showNotice("space", { kind: "warning", title: "Some of it is still there.", text });
+      showNotice("space", { kind: "warning", title: t`Some of it couldn’t be removed.`, text });
       await this.#project.look();
     } catch (error) {
-      showError("The space can't be freed", error);
+      showError(t`Couldn’t free the space`, error);
     }
   }
 }
@@ -92,7 +93,7 @@ export class ProjectList {
       setHidden(byId("removed-part"), removed.length === 0);
       this.#filter();
     } catch (error) {
-      showError("The projects can't be listed", error);
+      showError(t`Couldn’t list the projects`, error);
     }
   }
 
@@ -111,10 +112,10 @@ export class ProjectList {
     const sound = seconds ? `, ${formatLength(seconds)}` : "";
     const edited = isOnly ? formatAgo(editedAt) : [...new Set([formatAgo(editedAt), formatDay(editedAt)])].join(", ");
     setText(find("-about"), problem ?? `${formatCount(lines ?? 0, "line")}${sound} · ${edited}`);
-    find("-about").title = `${problem ? `${problem} ` : ""}Edited ${formatDate(editedAt)}`;
+    find("-about").title = t`${problem ? `${problem} ` : ""}Edited ${formatDate(editedAt)}`;
     find("").addEventListener("click", () => this.events.emit("open", id));
     find("-export").href = api.exportUrl(id, "tableread");
-    const labels = { rename: "Rename", export: "Export", delete: "Delete" };
+    const labels = { rename: t`Rename`, export: t`Export`, delete: "Delete" };
     for (const [part, label] of Object.entries(labels)) find(`-${part}`).ariaLabel = find(`-${part}`).title = `${label} ${name}`;
     find("-rename").addEventListener("click", () => this.#rename(row, id, name));
     find("-delete").addEventListener("click", () => this.events.emit("delete", { id, name }));
@@ -124,7 +125,7 @@ export class ProjectList {
   /** Turn the name into a field until it loses the focus; Escape restores it. */
   #rename(row, id, name) {
     const field = document.createElement("input");
-    Object.assign(field, { type: "text", value: name, maxLength: 120, dir: "auto", ariaLabel: `Name of ${name}` });
+    Object.assign(field, { type: "text", value: name, maxLength: 120, dir: "auto", ariaLabel: t`Name of ${name}` });
     const item = row.querySelector(".project-item");
     let kept = false;
     field.addEventListener("keydown", (event) => {
@@ -147,24 +148,24 @@ export class ProjectList {
     if (!name || name === before) return;
     try {
       await api.renameProject(id, name);
-      announce(`It is called ${name} now.`);
+      announce(t`Renamed to ${name}.`);
     } catch (error) {
-      showError("This name can't be used", error);
+      showError(t`This name can’t be used`, error);
     }
     await this.show();
   }
 
   #removedRow({ project_id: id, name, edited_at: removedAt, problem }) {
     const row = fromTemplate("removed-template");
-    setText(row.querySelector(".project-item-name"), name || "Untitled");
-    setText(row.querySelector(".project-item-about"), [`deleted ${formatDay(removedAt)}`, problem].filter(Boolean).join(" · "));
+    setText(row.querySelector(".project-item-name"), name || t`Untitled`);
+    setText(row.querySelector(".project-item-about"), [t`deleted ${formatDay(removedAt)}`, problem].filter(Boolean).join(" · "));
     const restore = row.querySelector("button");
-    restore.ariaLabel = `Restore ${name || "Untitled"}`;
+    restore.ariaLabel = t`Restore ${name || t`Untitled`}`;
     restore.addEventListener("click", () => this.events.emit("restore", id));
     return row;
   }
 }
 
 function shown(name) {
-  return name || "Untitled";
+  return name || t`Untitled`;
 }

@@ -4,6 +4,7 @@ import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, setText } from "../core/dom.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError, showNotice, showProgressNotice } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { ProjectList } from "./project_list.js";
 
 /** @import { ProjectBody } from "../core/types" */
@@ -56,7 +57,7 @@ export class ProjectMenu {
     list.events.on("open", (id) => this.#openKnown(id, true));
     list.events.on("restore", (id) => this.#restore(id));
     list.events.on("delete", (about) => this.#ask(about));
-    byId("project-new").addEventListener("click", () => this.#begin({ name: "Untitled", text: "" }));
+    byId("project-new").addEventListener("click", () => this.#begin({ name: t`Untitled`, text: "" }));
     byId("project-copy").addEventListener("click", () => this.#copy());
     byId("project-delete").addEventListener("click", () =>
       this.#ask({ id: project.id, name: project.view.name }));
@@ -77,9 +78,9 @@ export class ProjectMenu {
    * @param {ReturnType<typeof findOpeningProject>} finding @param {() => Promise<string>} openingScript of a new workspace
    */
   async start(finding, openingScript) {
-    const over = showProgressNotice("The project is being opened…");
+    const over = showProgressNotice(t`Opening the project…`);
     const { body, refusal } = await finding.finally(over);
-    if (refusal) showError("This project can't be opened", refusal);
+    if (refusal) showError(t`Couldn’t open this project`, refusal);
     if (body) return void (await this.adopt(body));
     const legacy = localStore.get(LEGACY_TEXT_KEY);
     const first = legacy ? { name: "My script", text: legacy } : { name: "The lighthouse", text: await openingScript() };
@@ -108,12 +109,12 @@ export class ProjectMenu {
 
   /** @returns {Promise<boolean>} whether it is there */
   async #openKnown(id, asked) {
-    const over = showProgressNotice("The project is being opened…");
+    const over = showProgressNotice(t`Opening the project…`);
     try {
       await this.adopt(api.readProject(id));
       return true;
     } catch (error) {
-      if (asked) showError("This project can't be opened", error);
+      if (asked) showError(t`Couldn’t open this project`, error);
       if (!ABSENT.has(error.status)) throw error;
       return false;
     } finally {
@@ -123,11 +124,11 @@ export class ProjectMenu {
 
   async #begin(body) {
     this.#close();
-    const over = showProgressNotice("The project is being made…");
+    const over = showProgressNotice(t`Creating the project…`);
     try {
-      if (await this.adopt(api.createProject(body))) announce("A new project is open.");
+      if (await this.adopt(api.createProject(body))) announce(t`New project created.`);
     } catch (error) {
-      showError("The project can't be made", error);
+      showError(t`Couldn’t create the project`, error);
     }
     over();
   }
@@ -139,9 +140,9 @@ export class ProjectMenu {
 
   #show({ isForced = false } = {}) {
     const { name } = this.#project.view;
-    setText(byId("project-title"), name || "Untitled");
+    setText(byId("project-title"), name || t`Untitled`);
     if (isForced || document.activeElement !== this.#name) this.#name.value = name;
-    document.title = name ? `${name} · Tableread` : "Tableread";
+    document.title = name ? t`${name} · Tableread` : "Tableread";
   }
 
   async #rename() {
@@ -150,14 +151,14 @@ export class ProjectMenu {
     try {
       await api.renameProject(this.#project.id, name);
     } catch (error) {
-      showError("This name can't be used", error);
+      showError(t`This name can’t be used`, error);
       this.#name.value = this.#project.view.name;
     }
   }
 
   async #ask({ id, name }) {
     const dialog = byId("project-confirm");
-    setText(byId("project-confirm-title"), `Delete ${name || "Untitled"}?`);
+    setText(byId("project-confirm-title"), t`Delete ${name || t`Untitled`}?`);
     this.#close();
     if ((await askDialog(dialog, "keep")) === "delete") await this.#remove(id, name);
   }
@@ -167,9 +168,9 @@ export class ProjectMenu {
     try {
       if (open) await this.#project.leave();
       await api.removeProject(id);
-      showDone(`${name || "Untitled"} is deleted.`, { label: "Undo", press: () => this.#restore(id) });
+      showDone(t`${name || t`Untitled`} deleted.`, { label: t`Undo`, press: () => this.#restore(id) });
     } catch (error) {
-      showError("The project can't be deleted", error);
+      showError(t`Couldn’t delete the project`, error);
     }
     if (open) await this.#another(id);
   }
@@ -177,15 +178,15 @@ export class ProjectMenu {
   async #restore(id) {
     this.#close();
     try {
-      if (await this.adopt(api.restoreProject(id))) announce("The project is back.");
+      if (await this.adopt(api.restoreProject(id))) announce(t`Project restored.`);
     } catch (error) {
-      showError("The project can't be restored", error);
+      showError(t`Couldn’t restore the project`, error);
     }
   }
 
   async #gone() {
-    const text = "It was deleted elsewhere; the newest of the others is open.";
-    showNotice("gone", { kind: "warning", title: "This project is gone.", text });
+    const text = t`It was deleted elsewhere. The most recent other project is open now.`;
+    showNotice("gone", { kind: "warning", title: t`This project is gone.`, text });
     await this.#another(this.#project.id);
   }
 
@@ -194,6 +195,6 @@ export class ProjectMenu {
     const rest = (await api.listProjects()).filter((one) => one.project_id !== id);
     if (asked !== this.#asked) return;
     if (rest.length) await this.#openKnown(rest[0].project_id, false);
-    else await this.#begin({ name: "Untitled", text: "" });
+    else await this.#begin({ name: t`Untitled`, text: "" });
   }
 }

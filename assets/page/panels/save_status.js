@@ -2,10 +2,11 @@
 import { bus } from "../core/bus.js";
 import { byId, setData, setText } from "../core/dom.js";
 import { showError, showNotice } from "../core/notices.js";
+import { t } from "../core/texts.js";
 
-const WORDS = { saved: "Saved", saving: "Saving…", offline: "Not saved yet" };
-const KEPT = "Your edits are kept in this browser and sent as soon as the studio takes them.";
-const NOT_KEPT = "This browser can’t keep your edits: leave this page open until they are sent.";
+const WORDS = { saved: t`Saved`, saving: t`Saving…`, offline: t`Not saved yet` };
+const KEPT = t`Your edits are kept in this browser and sent as soon as the studio accepts them.`;
+const NOT_KEPT = t`This browser can’t store your edits: keep this page open until they are sent.`;
 const SHOWN_CHARS = 200;
 
 /** @param {import("../document/project.js").Project} project @param {import("../editor/commands.js").Commands} commands */
@@ -25,11 +26,11 @@ export function showSaveStatus(project, commands) {
   bus.on("project.job", () => {
     showStorage();
     const text = project.rendering ? null : (project.job?.summary?.message ?? null);
-    showNotice("render", { kind: "warning", title: "The reading ended early.", text });
+    showNotice("render", { kind: "warning", title: t`Generation stopped early.`, text });
   });
   bus.on("project.refused", ({ batch, error }) => {
     const message = [error.message, written(batch)].filter(Boolean).join(" ");
-    showError("The edit was refused and taken back", { message });
+    showError(t`The edit was rejected and undone`, { message });
   });
   bus.on("project.failed", () => showFailed(project));
   bus.on("project.opened", () => {
@@ -37,8 +38,8 @@ export function showSaveStatus(project, commands) {
     showFailed(project);
   });
   bus.on("project.left", ({ id, name }) => {
-    const text = "They are kept in this browser and sent when you open that project again.";
-    showNotice(`left:${id}`, { kind: "warning", title: `Some edits of “${name || "Untitled"}” aren’t sent yet.`, text });
+    const text = t`They are kept in this browser and sent when you open that project again.`;
+    showNotice(`left:${id}`, { kind: "warning", title: t`Some edits of “${name || t`Untitled`}” haven’t been sent yet.`, text });
   });
   bus.on("project.changed", () => {
     byId("undo").disabled = !project.view.can_undo && project.saving === "saved";
@@ -50,12 +51,12 @@ export function showSaveStatus(project, commands) {
 }
 
 function storageWords(job) {
-  if (job?.state === "waiting") return { kind: "warning", title: "The reading waits for room on the disk." };
-  return { kind: "error", title: "The project can’t be kept at the moment." };
+  if (job?.state === "waiting") return { kind: "warning", title: t`Generation is paused: the disk is full.` };
+  return { kind: "error", title: t`The project can’t be saved at the moment.` };
 }
 
 function showUnsaved({ saving, trouble, kept }) {
-  const title = trouble ? "The studio can’t take your edits at the moment." : "The studio can’t be reached.";
+  const title = trouble ? t`The studio can’t accept your edits at the moment.` : t`Can’t reach the studio.`;
   const text = [trouble?.message, kept ? KEPT : NOT_KEPT].filter(Boolean).join(" ");
   showNotice("unsaved", { kind: trouble ? "error" : "warning", title, text: saving === "offline" ? text : null });
 }
@@ -69,9 +70,9 @@ function showFailed(project) {
   };
   showNotice("failed", {
     kind: "error",
-    title: "An edit couldn’t be saved and was taken back.",
+    title: t`An edit couldn’t be saved and was undone.`,
     text: batch ? [batch.error.message, written(batch)].filter(Boolean).join(" ") : null,
-    act: { label: "Try again", press: () => settle(batch.ops) },
+    act: { label: t`Try again`, press: () => settle(batch.ops) },
     dismiss: () => settle([]),
   });
 }
@@ -81,5 +82,5 @@ function written({ ops }) {
   const fields = ops.flatMap((op) => (op.op === "insert" ? op.lines : [op.fields ?? {}]));
   const text = fields.map((one) => one.text).filter(Boolean).join(" / ");
   const shown = text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text;
-  return shown && `What you wrote: “${shown}”`;
+  return shown && t`What you wrote: “${shown}”`;
 }

@@ -5,6 +5,7 @@ import { bus } from "../core/bus.js";
 import { askDialog, byId, setHidden, setText } from "../core/dom.js";
 import { formatCount, formatLeft } from "../core/format.js";
 import { announce, showError, showNotice } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { isMissing, isPending } from "../document/document.js";
 import { sectionOf } from "../editor/sections.js";
 import { isAudible } from "./playlist.js";
@@ -80,7 +81,7 @@ export class AutoScroll {
   }
 }
 
-const MUTE = "The browser gives this page no sound output. Connect a loudspeaker or headphones, or allow sound for this page.";
+const MUTE = t`The browser has no audio output for this page. Connect speakers or headphones, or allow sound for this page.`;
 
 const COUNT_MS = 1000;
 
@@ -103,7 +104,7 @@ export class PlaybackController {
     bus.on("project.job", () => this.#showJob());
     bus.on("player.changed", () => this.#showPlayer());
     bus.on("player.ended", () => this.#showClock());
-    bus.on("player.muted", () => showNotice("sound", { kind: "warning", title: "Nothing can be heard.", text: MUTE }));
+    bus.on("player.muted", () => showNotice("sound", { kind: "warning", title: t`No audio output.`, text: MUTE }));
     bus.on("engine.wanted", () => parts.player.unlock());
     bus.on("engine.arrived", () => this.readWithNewEngine());
     bus.on("timeline.seek", (place) => this.#seek(place));
@@ -173,7 +174,7 @@ export class PlaybackController {
   async again(lineIds) {
     const { project, player } = this.#parts;
     const speech = lineIds.filter((id) => project.line(id)?.kind === "speech" && !project.line(id).locked);
-    if (!speech.length) return announce("Nothing here can be made again: locked or no speech.");
+    if (!speech.length) return announce(t`Nothing here can be regenerated: locked or not speech.`);
     if (speech.length > ASKED_ABOVE && !(await isMeant(speech.length))) return undefined;
     const single = speech.length === 1 ? speech[0] : null;
     player.stop();
@@ -208,7 +209,7 @@ export class PlaybackController {
       transport.begin();
       const wanted = lineIds ?? (until ? [until] : null);
       if (!(await this.#try(() => project.render(wanted, { listenFrom: lineId })))) return;
-      announce(until ? "Reading the line." : "Reading the scene.");
+      announce(until ? t`Generating the line.` : t`Generating the scene.`);
     }
     if (keepPlace) return player.play();
     if (!make) this.#focus(lineId);
@@ -221,7 +222,7 @@ export class PlaybackController {
       await act();
       return true;
     } catch (error) {
-      showError("It can't be read", error);
+      showError(t`Couldn’t generate`, error);
       return false;
     } finally {
       this.#showJob();
@@ -241,7 +242,7 @@ export class PlaybackController {
     const { project } = this.#parts;
     const line = project.line(lineId);
     if (!line || !project.rendering || isAudible(line)) return;
-    project.focus(lineId).catch((error) => showError("The order stays", error));
+    project.focus(lineId).catch((error) => showError(t`Couldn’t change the order`, error));
   }
 
   /** Show another project: its audio and its waveforms. */
@@ -310,7 +311,7 @@ export class PlaybackController {
 /** Ask whether so many lines are to be rendered again. @returns {Promise<boolean>} */
 async function isMeant(lines) {
   const dialog = byId("again-confirm");
-  setText(byId("again-confirm-title"), `Make ${formatCount(lines, "line")} again?`);
+  setText(byId("again-confirm-title"), t`Regenerate ${formatCount(lines, "line")}?`);
   return (await askDialog(dialog, "keep")) === "make";
 }
 
@@ -325,12 +326,12 @@ function progress(project) {
   const failed = spoken.filter(({ state }) => state === "failed").length;
   const pending = spoken.filter(isPending).length;
   const share = spoken.length ? ready / spoken.length : 0;
-  const failures = failed ? `, ${failed} failed` : "";
+  const failures = failed ? t`, ${failed} failed` : "";
   if (!spoken.length) return { text: "", share };
   const left = project.remaining_s;
-  if (left !== null) return { text: `${ready} of ${formatCount(spoken.length, "line")}, ${formatLeft(left)}${failures}`, share };
-  if (project.rendering) return { text: `${ready} of ${spoken.length} ready, ${pending} to go${failures}`, share };
-  if (ready === spoken.length) return { text: `All ${spoken.length} ready`, share };
+  if (left !== null) return { text: t`${ready} of ${formatCount(spoken.length, "line")}, ${formatLeft(left)}${failures}`, share };
+  if (project.rendering) return { text: t`${ready} of ${spoken.length} ready, ${pending} to go${failures}`, share };
+  if (ready === spoken.length) return { text: t`All ${spoken.length} ready`, share };
   const missing = spoken.filter(isMissing).length - failed;
-  return { text: `${missing ? `${formatCount(missing, "line")} to read` : `${ready} ready`}${failures}`, share };
+  return { text: `${missing ? t`${formatCount(missing, "line")} to generate` : t`${ready} ready`}${failures}`, share };
 }

@@ -3,6 +3,7 @@ import { bus } from "../core/bus.js";
 import { byId, setData, setText } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
+import { t } from "../core/texts.js";
 import { RATE_HZ } from "../document/document.js";
 import { setVolume } from "./audio_clock.js";
 
@@ -53,7 +54,7 @@ export class Transport {
     setData(this.#root, "playing", String(player.playing));
     setData(this.#root, "waiting", String(player.waiting));
     setData(this.#root, "line", player.line_id ?? "");
-    this.#play.setAttribute("aria-label", player.playing ? "Pause" : "Play");
+    this.#play.setAttribute("aria-label", player.playing ? t`Pause` : t`Play`);
     setText(byId("now-speaking"), nowSpeaking(player, line));
   }
 
@@ -85,6 +86,6 @@ export class Transport {
 
 function nowSpeaking(player, line) {
   if (!line || !player.playing) return "";
-  if (player.waiting) return `Waiting for ${line.speaker ?? "the next line"}…`;
+  if (player.waiting) return t`Waiting for ${line.speaker ?? t`the next line`}…`;
   return line.speaker ?? "";
 }

@@ -3,6 +3,7 @@ import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, languageOptions, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
+import { t } from "../core/texts.js";
 
 /** @import { CastSpeaker, EngineOffer, Voice, VoiceChoice } from "../core/types" */
 
@@ -23,7 +24,7 @@ export function suggestVoices(speakers, choices, library, offer) {
     const match = library.find((one) => !taken.has(one.speaker_id) && hasVoice(one) && isLike(one, name));
     if (!match) continue;
     taken.add(match.speaker_id);
-    found.set(name, { label: `voice of ${match.name}`, voice: match.speaker_id });
+    found.set(name, { label: t`${match.name}’s voice`, voice: match.speaker_id });
   }
   // With a built-in voice for each name, speakers sound different already.
   const presets = offer && !offer.builtin_by_name ? offer.presets : [];
@@ -105,10 +106,10 @@ export class CastOrder {
 }
 
 const KINDS = {
-  sample: "own sample",
+  sample: t`Cloned voice`,
   preset: "preset voice",
-  described: "described voice",
-  "built-in": "built-in voice",
+  described: t`Described voice`,
+  "built-in": t`Auto voice`,
 };
 
 /** The language of the script, for lines whose voice has none. */
@@ -145,8 +146,8 @@ class ScriptLanguage {
   #refresh() {
     const options = languageOptions(this.#languages, this.#code);
     const known = !this.#code || this.#code in this.#languages;
-    if (!known) options.push(new Option(`${this.#code} (not in this voice engine)`, this.#code));
-    this.#select.replaceChildren(new Option("not said", ""), ...options);
+    if (!known) options.push(new Option(t`${this.#code} (not supported by this engine)`, this.#code));
+    this.#select.replaceChildren(new Option(t`Auto`, ""), ...options);
     this.#select.value = this.#code ?? "";
     setHidden(this.#select.closest("label"), options.length < 2 && !this.#code);
   }
@@ -241,7 +242,7 @@ export class CastPanel {
     this.#offerSuggested(row.querySelector(".voice-suggest"), name, suggested);
     const add = row.querySelector(".voice-add");
     setHidden(add, voice !== "built-in" || Boolean(this.#choice(name)));
-    add.ariaLabel = `Add a sample for ${name}`;
+    add.ariaLabel = t`Set a voice for ${name}`;
     add.addEventListener("click", () => {
       this.#opener = add.ariaLabel;
       bus.emit("cast.sampleWanted", { name });
@@ -251,20 +252,20 @@ export class CastPanel {
 
   #offerLines(button, name, lines) {
     setText(button, lines);
-    button.title = `Mark all lines of ${name}`;
-    button.ariaLabel = `${lines} of ${name}: mark all`;
+    button.title = t`Select all lines of ${name}`;
+    button.ariaLabel = t`${lines} of ${name}: select all`;
     button.addEventListener("click", () => bus.emit("cast.marked", { name }));
   }
 
   #kind(voice) {
-    return voice === "built-in" && this.#engine?.builtin_voice === false ? "no voice yet" : KINDS[voice];
+    return voice === "built-in" && this.#engine?.builtin_voice === false ? t`No voice yet` : KINDS[voice];
   }
 
   #offerSuggested(button, name, suggested) {
     setHidden(button, !suggested);
     if (!suggested) return;
-    setText(button, `Use ${suggested.label}`);
-    button.ariaLabel = `Use ${suggested.label} for ${name}`;
+    setText(button, t`Use ${suggested.label}`);
+    button.ariaLabel = t`Use ${suggested.label} for ${name}`;
     button.addEventListener("click", () => {
       this.#use(name, suggested);
       announce(`${name}: ${suggested.label}.`);
@@ -279,7 +280,7 @@ export class CastPanel {
   #useAll() {
     const all = suggestVoices(this.#speakers, this.#choices, this.#library, this.#engine);
     for (const [name, suggested] of all) this.#use(name, suggested);
-    announce(`${formatCount(all.size, "voice")} chosen.`);
+    announce(t`${formatCount(all.size, "voice")} assigned.`);
     this.#refresh();
   }
 
@@ -287,8 +288,8 @@ export class CastPanel {
   #offerName(row, name) {
     const part = (what) => row.querySelector(`.voice-${what}`);
     const field = part("rename-field");
-    field.ariaLabel = `New name of ${name}`;
-    part("rename").ariaLabel = `Rename ${name} in the script`;
+    field.ariaLabel = t`New name of ${name}`;
+    part("rename").ariaLabel = t`Rename ${name} in the script`;
     const show = (writing) => {
       setHidden(field, !writing);
       setHidden(part("name"), writing);
@@ -312,9 +313,9 @@ export class CastPanel {
 
   #rename(from, to) {
     if (!to || to === from) return;
-    this.#renamed = `Rename ${to} in the script`;
+    this.#renamed = t`Rename ${to} in the script`;
     this.#project.edit([{ op: "rename_speaker", from, to }]);
-    announce(`${from} is called ${to}.`);
+    announce(t`${from} renamed to ${to}.`);
   }
 
   /** The voice chosen for a name, if the library still has it. */
@@ -325,10 +326,10 @@ export class CastPanel {
 
   #offer(select, name, own) {
     const others = this.#library.filter((speaker) => fold(speaker.name) !== fold(name));
-    const options = others.map((other) => new Option(`voice of ${other.name}`, other.speaker_id));
+    const options = others.map((other) => new Option(t`${other.name}’s voice`, other.speaker_id));
     select.replaceChildren(new Option(own, ""), ...options);
     select.value = this.#choice(name);
-    select.ariaLabel = `Voice for ${name}`;
+    select.ariaLabel = t`Voice for ${name}`;
     select.addEventListener("change", () => {
       this.#choose(name, select.value);
       announce(`${name}: ${select.selectedOptions[0].text}.`);

@@ -4,6 +4,7 @@ import { bus } from "../core/bus.js";
 import { arrangeRows, byId, focusedElement, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatFullDay, formatLength } from "../core/format.js";
 import { showDone, showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { SamplePanel } from "./sample_panel.js";
 import { confirmRemoval } from "./sheet.js";
@@ -30,18 +31,18 @@ export class RemovedVoices {
     setText(row.querySelector(".gone-name"), name);
     setText(row.querySelector(".gone-day"), formatFullDay(1000 * removed_s));
     const [back, away] = row.querySelectorAll("button");
-    back.ariaLabel = `Restore ${name}`;
+    back.ariaLabel = t`Restore ${name}`;
     back.addEventListener("click", () =>
-      this.#try("This voice can't be brought back", async () => {
+      this.#try(t`Couldn’t restore this voice`, async () => {
         const speaker = await api.restoreSpeaker(id);
-        showDone(`${speaker.name} is back.`);
+        showDone(t`${speaker.name} restored.`);
       }));
-    away.ariaLabel = `Delete ${name} for good`;
+    away.ariaLabel = t`Delete ${name} for good`;
     away.addEventListener("click", () =>
-      confirmRemoval(`Delete ${name} for good?`, "Its recordings can't be brought back then.", () =>
-        this.#try("This voice can't be deleted", async () => {
+      confirmRemoval(t`Delete ${name} for good?`, t`Its recordings can’t be restored afterwards.`, () =>
+        this.#try(t`Couldn’t delete this voice`, async () => {
           await api.forgetSpeaker(id);
-          showDone(`${name} is deleted.`);
+          showDone(t`${name} deleted.`);
         })));
     return row;
   }
@@ -75,7 +76,7 @@ export class LibraryPanel {
 
   constructor() {
     const isShown = (fault) => this.#panel.tell(fault) || this.#sample.tell(fault);
-    this.#sound.events.on("fault", (fault) => isShown(fault) || showError("It can't be heard", fault));
+    this.#sound.events.on("fault", (fault) => isShown(fault) || showError(t`Couldn’t play it`, fault));
     bus.on("engine.state", (state) => this.#follow(state));
     bus.on("library.edited", () => this.#reload());
     bus.on("sample.kept", (kept) => this.#added(kept));
@@ -107,7 +108,7 @@ export class LibraryPanel {
       if (asked === this.#asked) this.#take(found);
     } catch (error) {
       this.#known = null;
-      showError("The voices can't be shown", error);
+      showError(t`Couldn’t show the voices`, error);
     }
   }
 
@@ -136,7 +137,7 @@ export class LibraryPanel {
     try {
       await (known ? api.changeSpeaker(known.speaker_id, { preset }) : api.addSpeaker({ name, preset }));
     } catch (error) {
-      showError(`${name} can't have this voice`, error);
+      showError(t`Couldn’t set this voice for ${name}`, error);
     }
     this.#reload();
   }
@@ -146,7 +147,7 @@ export class LibraryPanel {
     this.#panel.refresh(speaker);
     this.#reload();
     if (made === "mended") return this.#panel.mended();
-    const text = made === "voice" ? `${name} has a voice.` : `${name} has one more sample.`;
+    const text = made === "voice" ? t`Voice set for ${name}.` : t`Sample added for ${name}.`;
     return showDone(text);
   }
 
@@ -161,7 +162,7 @@ export class LibraryPanel {
     this.#rove(rows, replacement || undefined);
     if (replacement) replacement.querySelector(`.${control}`).focus();
     const all = this.#library.length;
-    setText(byId("library-count"), rows.length < all ? `${rows.length} of ${all}` : all ? String(all) : "");
+    setText(byId("library-count"), rows.length < all ? t`${rows.length} of ${all}` : all ? String(all) : "");
     setHidden(byId("library-search"), all < 2);
     setHidden(byId("library-empty"), all > 0);
     setHidden(byId("library-none"), rows.length > 0 || all === 0);
@@ -212,7 +213,7 @@ export class LibraryPanel {
     setText(row.querySelector(".voice-labels"), tags.join(", "));
     row.querySelector(".voice-open").addEventListener("click", () => this.#panel.open(speaker));
     const listen = row.querySelector(".voice-listen");
-    listen.ariaLabel = `Listen to ${name}`;
+    listen.ariaLabel = t`Listen to ${name}`;
     setHidden(listen, samples.length === 0);
     listen.addEventListener("click", () =>
       this.#sound.toggle(listen, () => api.sampleUrl(id, samples[0].sample_id)),
@@ -249,7 +250,7 @@ export class LibraryPanel {
       try {
         this.#added({ speaker: await api.importVoice(file), made: "voice" });
       } catch (error) {
-        showError("This voice file can't be opened", error);
+        showError(t`Couldn’t import this voice`, error);
       }
     });
   }
@@ -258,8 +259,8 @@ export class LibraryPanel {
 /** A short description of a voice. */
 function kind({ samples, preset, description }, offer) {
   const [first, ...others] = samples;
-  const own = offer.builtin_voice ? "built-in voice" : "no voice yet";
-  if (!first) return preset ? `engine's voice ${preset}` : description ? "described voice" : own;
+  const own = offer.builtin_voice ? t`Auto voice` : t`No voice yet`;
+  if (!first) return preset ? t`Engine voice: ${preset}` : description ? t`Described voice` : own;
   const seconds = first.seconds === null ? "missing" : formatLength(first.seconds);
   const moods = [first, ...others].map(({ mood }) => mood).filter(Boolean);
   return ["sample, " + seconds, ...moods].join(" · ");

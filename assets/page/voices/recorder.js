@@ -3,6 +3,7 @@ import { Bus } from "../core/bus.js";
 import { fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
 import { announce } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { setAudioPurpose } from "../playback/audio_clock.js";
 
 const SHOWN_MS = 100;
@@ -19,8 +20,8 @@ export class Recorder {
     this.#root = fromTemplate("source-template");
     place.replaceChildren(this.#root);
     const field = this.#part("file");
-    field.ariaLabel = `File of ${what}`;
-    this.#part("record").ariaLabel = `Record ${what}`;
+    field.ariaLabel = t`File of ${what}`;
+    this.#part("record").ariaLabel = t`Record ${what}`;
     this.#part("choose").addEventListener("click", () => field.click());
     field.addEventListener("change", () => {
       this.#take(field.files[0]);
@@ -59,8 +60,8 @@ export class Recorder {
     } catch (fault) {
       setAudioPurpose("playback");
       const reason = navigator.mediaDevices
-        ? `The microphone can't be used: ${fault.message}. Allow it for this page, or choose a file.`
-        : "Browsers offer the microphone to pages on this machine or over https only. Choose a file.";
+        ? t`Can’t use the microphone: ${fault.message}. Allow it for this page, or choose a file.`
+        : t`The microphone works only on this machine or over https. Choose a file instead.`;
       this.events.emit("fault", new Error(reason));
     }
   }
@@ -77,7 +78,7 @@ export class Recorder {
     recording.began = performance.now();
     this.#show(true);
     this.events.emit("begin");
-    announce("Recording.");
+    announce(t`Recording.`);
     this.#tick();
   }
 
@@ -103,13 +104,13 @@ export class Recorder {
     setAudioPurpose("playback");
     if (!wanted) return;
     const blob = new Blob(pieces, { type: recorder.mimeType });
-    this.events.emit("sound", { blob, name: "Your recording" });
+    this.events.emit("sound", { blob, name: t`Your recording` });
   }
 
   #show(recording) {
     const button = this.#part("record");
     button.setAttribute("aria-pressed", String(recording));
-    setText(button.querySelector(".source-word"), recording ? "Stop" : "Record");
+    setText(button.querySelector(".source-word"), recording ? t`Stop` : t`Record`);
     setHidden(this.#part("live"), !recording);
     delete this.#root.dataset.seconds;
   }

@@ -3,6 +3,7 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
+import { t } from "../core/texts.js";
 import { Recorder } from "./recorder.js";
 import { SampleWords } from "./sample_words.js";
 import { confirmRemoval, Sheet } from "./sheet.js";
@@ -11,17 +12,17 @@ import { fillPresets } from "./voice_details.js";
 
 /** @import { Levels, PageEvents, UploadCheck } from "../core/types" */
 
-const db = (value) => (value <= -119 ? "silent" : `${value.toFixed(0)} dB`);
+const db = (value) => (value <= -119 ? "silent" : t`${value.toFixed(0)} dB`);
 const share = (value) => `${(100 * value).toFixed(value > 0 && value < 0.01 ? 2 : 0)} %`;
 
 /** @type {Array<[string, (levels: Levels) => string]>} */
 const ROWS = [
-  ["Loudness of the speech", ({ speech_db: value }) => db(value)],
-  ["Background", ({ noise_db: value }) => db(value)],
-  ["Speech above background", (levels) => `${Math.max(0, levels.speech_db - levels.noise_db).toFixed(0)} dB`],
-  ["Loudest moment", ({ peak_db: value }) => db(value)],
-  ["At the loudest value", ({ clipped_share: value }) => share(value)],
-  ["Speech", ({ speech_share: value }) => share(value)],
+  [t`Speech level`, ({ speech_db: value }) => db(value)],
+  [t`Background`, ({ noise_db: value }) => db(value)],
+  [t`Signal-to-noise`, (levels) => t`${Math.max(0, levels.speech_db - levels.noise_db).toFixed(0)} dB`],
+  [t`Peak`, ({ peak_db: value }) => db(value)],
+  [t`Clipping`, ({ clipped_share: value }) => share(value)],
+  [t`Speech`, ({ speech_share: value }) => share(value)],
 ];
 
 /** @param {HTMLElement} table @param {UploadCheck} found `before` when repaired */
@@ -47,7 +48,7 @@ function figureRow(name, values) {
 
 /** @param {HTMLElement} list @param {UploadCheck['problems']} problems what was found, the worst first */
 export function showFound(list, problems) {
-  const fine = { kind: "fine", sign: "✓", message: "Nothing stands against this recording." };
+  const fine = { kind: "fine", sign: "✓", message: t`Good recording.` };
   const rows = problems.map(({ message, fatal, code }) =>
     foundRow({ kind: fatal ? "error" : "warning", sign: fatal ? "✕" : "!", message, code }));
   list.replaceChildren(...(rows.length ? rows : [foundRow(fine)]));
@@ -66,7 +67,7 @@ const MOST_S = 60;
 /** Emits "sample.kept" after a voice or a sample was added, or an existing sample was changed. */
 export class SamplePanel {
   #sheet = new Sheet(byId("sample-panel"), () => this.#mayClose());
-  #source = new Recorder(byId("sample-source"), "the voice");
+  #source = new Recorder(byId("sample-source"), t`the voice`);
   #wave = new TrimWave(byId("sample-wave"));
   #after = new TrimWave(byId("sample-wave-after"));
   #words = new SampleWords();
@@ -111,8 +112,8 @@ export class SamplePanel {
   begin({ name = "", speaker = null, file = null }) {
     [this.#speaker, this.#kept] = [speaker, null];
     this.#clear();
-    const title = speaker ? `Add a sample for ${speaker.name}` : "Add a voice";
-    this.#open(title, speaker ? "Add this sample" : "Add this voice");
+    const title = speaker ? t`Set a voice for ${speaker.name}` : t`Add a voice`;
+    this.#open(title, speaker ? t`Add this sample` : t`Add this voice`);
     setHidden(byId("sample-mood-label"), !speaker?.samples.length);
     byId("speaker-name").value = name;
     if (speaker || name) this.#source.focus();
@@ -124,10 +125,10 @@ export class SamplePanel {
   async mend(speaker, sample) {
     [this.#speaker, this.#kept] = [speaker, sample];
     this.#clear();
-    this.#open(`Trim or repair the ${sample.mood ?? "main"} sample of ${speaker.name}`, "Keep the change");
+    this.#open(t`Trim or clean up the ${sample.mood ?? "main"} sample of ${speaker.name}`, t`Keep the change`);
     setHidden(byId("sample-mood-label"), true);
     byId("sample-transcript").value = sample.transcript ?? "";
-    await this.#read("The sample", (signal) => api.openSample(speaker.speaker_id, sample.sample_id, signal));
+    await this.#read(t`The sample`, (signal) => api.openSample(speaker.speaker_id, sample.sample_id, signal));
     if (this.#upload) byId("sample-listen").focus();
   }
 
@@ -181,7 +182,7 @@ export class SamplePanel {
     }
     setHidden(byId("sample-denoise"), !this.#offer.denoising);
     fillPresets(byId("sample-preset"), presets, byId("sample-preset").value || null, "");
-    byId("sample-preview").title = cloning ? "" : `${this.#offer.title} follows a sample's pitch only.`;
+    byId("sample-preview").title = cloning ? "" : t`${this.#offer.title} follows a sample's pitch only.`;
   }
 
   #showKind() {
@@ -208,7 +209,7 @@ export class SamplePanel {
     this.#reading = true;
     byId("sample-editor").setAttribute("aria-busy", "true");
     this.#sheet.say("");
-    setText(byId("sample-state"), `${what} is being read…`);
+    setText(byId("sample-state"), t`Reading ${what}…`);
     let found = null;
     await this.#sheet.tries(async () => (found = await send(stop.signal)));
     if (stop !== this.#stop) {
@@ -229,9 +230,9 @@ export class SamplePanel {
     const worked = words || isPressed("sample-repair") || isPressed("sample-denoise") || start > 0 || end < Math.min(this.#duration_s, MOST_S);
     if (!this.#upload || this.#kept || !(this.#recorded || worked)) return true;
     const text = this.#recorded
-      ? "It was recorded here, and is kept nowhere else."
-      : "What you cut and wrote is lost; the file itself stays where it is.";
-    confirmRemoval("Close without this recording?", text, () => this.#sheet.close());
+      ? t`You recorded it here, and it isn’t saved anywhere else.`
+      : t`Your trim and text will be lost; the file itself stays where it is.`;
+    confirmRemoval(t`Close without this recording?`, text, () => this.#sheet.close());
     return false;
   }
 
@@ -278,14 +279,14 @@ export class SamplePanel {
 
   #showRange() {
     const [start, end] = this.#wave.range;
-    setText(byId("sample-range"), `${start.toFixed(2)} to ${formatLength(end)}, ${formatLength(end - start)} long`);
+    setText(byId("sample-range"), t`${start.toFixed(2)} to ${formatLength(end)}, ${formatLength(end - start)} long`);
   }
 
   #showFound(found) {
     setHidden(byId("sample-repaired"), !found.before);
     if (found.before) this.#after.show(found.outline, found.part_s);
-    const steps = found.steps.length ? found.steps.join(", ") : "nothing needed mending";
-    setText(byId("sample-steps"), `Repaired to ${formatLength(found.part_s)}: ${steps}.`);
+    const steps = found.steps.length ? found.steps.join(", ") : t`nothing to fix`;
+    setText(byId("sample-steps"), t`Cleaned up to ${formatLength(found.part_s)}: ${steps}.`);
     showFigures(byId("sample-figures"), found);
     showFound(byId("sample-problems"), found.problems);
   }
@@ -300,11 +301,11 @@ export class SamplePanel {
   async #keep() {
     this.#sheet.say("");
     if (this.#upload && this.#reading) {
-      return this.#sheet.say("The recording is still being read. Wait a moment.");
+      return this.#sheet.say(t`Still reading the recording. Wait a moment.`);
     }
     if (this.#upload && !this.#kept && this.#kind === "sample" && !byId("sample-consent").checked) {
       byId("sample-consent").focus();
-      return this.#sheet.say("Tick that you may use this voice.");
+      return this.#sheet.say(t`Please confirm that you have the right to use this voice.`);
     }
     const button = byId("speaker-add");
     button.disabled = true;
@@ -327,7 +328,7 @@ export class SamplePanel {
 
   /** The studio keeps the previous recording, so that it can be restored. @returns {Promise<PageEvents['sample.kept']>} */
   async #putBack() {
-    if (!this.#upload) throw new Error("The sample isn't read yet. Wait a moment, or close this panel.");
+    if (!this.#upload) throw new Error(t`Still reading the sample. Wait a moment, or close this panel.`);
     const { sample_id: sampleId } = this.#kept;
     const transcript = byId("sample-transcript").value.trim() || null;
     const mended = { upload_id: this.#upload, transcript, ...this.#cut() };
@@ -349,12 +350,12 @@ export class SamplePanel {
 
   #described() {
     const text = byId("sample-description").value.trim();
-    if (!text) throw new Error("Describe the voice in a few words.");
+    if (!text) throw new Error(t`Describe the voice in a few words.`);
     return text;
   }
 
   #taken() {
-    if (!this.#upload) throw new Error("Choose or record the voice first.");
+    if (!this.#upload) throw new Error(t`Choose or record the voice first.`);
     return {
       upload_id: this.#upload,
       consent: byId("sample-consent").checked,

@@ -1,6 +1,7 @@
 /** The words and the language of a recording, as a recogniser understands them; both can be edited. */
 import * as api from "../core/api.js";
 import { byId, setText } from "../core/dom.js";
+import { t } from "../core/texts.js";
 
 const FIELDS = { transcript: "sample-transcript", language: "sample-language" };
 
@@ -17,12 +18,12 @@ export class SampleWords {
     if (!this.#isOurs("transcript")) return;
     const running = (this.#running = new AbortController());
     const language = this.#isOurs("language") ? null : byId(FIELDS.language).value.trim() || null;
-    this.#say("Listening to what is said…");
+    this.#say(t`Listening to what is said…`);
     try {
       const found = await api.readUploadWords(upload, { ...cut, language }, running.signal);
       if (running !== this.#running) return;
       for (const name of Object.keys(FIELDS)) this.#fill(name, found[name] ?? "");
-      const advice = found.transcript ? "Check the words: a recogniser wrote them." : "";
+      const advice = found.transcript ? t`Check the transcript: it was written by a recogniser.` : "";
       this.#say([advice, found.note].filter(Boolean).join(" "));
     } catch (error) {
       if (running === this.#running) this.#say(error.name === "AbortError" ? "" : error.message);

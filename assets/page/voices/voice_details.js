@@ -1,6 +1,7 @@
 /** The details of a voice, saved during typing: typed text stays until the studio has accepted it. */
 import { Bus } from "../core/bus.js";
 import { byId, safeColour, setHidden, setText } from "../core/dom.js";
+import { t } from "../core/texts.js";
 
 /** @import { EngineOffer } from "../core/types" */
 
@@ -54,14 +55,14 @@ export class VoiceDetails {
     if (!offer || !this.#speaker) return;
     const presets = offer.presets;
     const chosen = keepPreset ? field("preset").value : this.#speaker.preset;
-    fillPresets(field("preset"), presets, chosen, "none: the sample, or left to the engine");
+    fillPresets(field("preset"), presets, chosen, t`None (use the sample)`);
     if (!keepPreset) this.#shown.set("preset", field("preset").value);
     setHidden(field("preset").closest("label"), presets.length === 0 && !chosen);
     const describes = offer.described_voices || offer.instructions;
     setHidden(field("description").closest("label"), !describes && !this.#speaker.description);
     const isManner = offer.instructions && (Boolean(chosen) || !offer.described_voices);
-    setText(byId("voice-description-word"), isManner ? "How it speaks" : "The voice in words");
-    field("description").placeholder = isManner ? "calmly, with a smile" : "";
+    setText(byId("voice-description-word"), isManner ? t`Delivery` : t`Describe the voice`);
+    field("description").placeholder = isManner ? t`calmly, with a smile` : "";
   }
 
   /** The unsaved values, as a request body; null if there are none. */
@@ -106,7 +107,7 @@ export class VoiceDetails {
 export function fillPresets(select, presets, chosen, none) {
   const options = presets.map(({ preset_id: id, label }) => new Option(label, id));
   const known = !chosen || presets.some(({ preset_id: id }) => id === chosen);
-  if (!known) options.push(new Option(`${chosen} (of another engine)`, chosen));
+  if (!known) options.push(new Option(t`${chosen} (another engine’s)`, chosen));
   if (none) options.unshift(new Option(none, ""));
   select.replaceChildren(...options);
   select.value = chosen ?? options[0]?.value ?? "";

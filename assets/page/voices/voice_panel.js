@@ -4,6 +4,7 @@ import { bus } from "../core/bus.js";
 import { byId, languageOptions, safeColour, setHidden, setText } from "../core/dom.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError } from "../core/notices.js";
+import { t } from "../core/texts.js";
 import { Recorder } from "./recorder.js";
 import { confirmRemoval, Sheet } from "./sheet.js";
 import { VoiceDetails } from "./voice_details.js";
@@ -14,7 +15,7 @@ import { VoiceSamples } from "./voice_samples.js";
 /** Voice conversion: the user's recording of a line in a speaker's voice. */
 export class VoiceConversion {
   #sheet;
-  #source = new Recorder(byId("voice-act-source"), "the line you act");
+  #source = new Recorder(byId("voice-act-source"), t`the line you perform`);
   #sound;
   #speaker = null;
   #made = null;
@@ -49,13 +50,13 @@ export class VoiceConversion {
     this.#stop?.abort();
     const stop = (this.#stop = new AbortController());
     this.#sheet.say("");
-    this.#show(null, "The line is being said again in this voice…");
+    this.#show(null, t`Converting the line to this voice…`);
     setHidden(byId("voice-act-stop"), false);
     const id = this.#speaker.speaker_id;
     let made = null;
     await this.#sheet.tries(async () => (made = await api.convertVoice(id, recording, stop.signal)));
     if (stop !== this.#stop) return;
-    this.#show(made, made ? "The line is ready." : "");
+    this.#show(made, made ? t`The line is ready.` : "");
   }
 
   #show(made, state) {
@@ -144,7 +145,7 @@ export class VoicePanel {
 
   /** A sample was changed. */
   mended() {
-    this.#sheet.say("The sample is changed. Undo brings the former recording back.", "done");
+    this.#sheet.say(t`Sample changed. Undo restores the previous recording.`, "done");
     byId("voice-title").focus();
   }
 
@@ -204,11 +205,11 @@ export class VoicePanel {
         const speaker = await api.changeSpeaker(id, body);
         this.#details.taken(body);
         if (this.#speaker?.speaker_id === id) this.#show(speaker);
-        announce("Saved.");
+        announce(t`Saved.`);
         return true;
       } catch (error) {
         this.#details.refused(body);
-        if (!this.tell(error)) showError("The details of this voice aren't saved", error);
+        if (!this.tell(error)) showError(t`Couldn’t save the details of this voice`, error);
         return false;
       } finally {
         bus.emit("library.edited");
@@ -222,7 +223,7 @@ export class VoicePanel {
     this.#sheet.say("");
     await this.#keep(this.#details.fresh);
     const left = this.#details.body;
-    if (!left || (await this.#keep(left)) !== false) this.#sheet.say("Saved.", "done");
+    if (!left || (await this.#keep(left)) !== false) this.#sheet.say(t`Saved.`, "done");
   }
 
   async #ask({ act, said, focus }) {
@@ -234,17 +235,17 @@ export class VoicePanel {
       if (focus && this.#sheet.isOpen) byId(focus).focus();
     } catch (error) {
       this.#samples.refused();
-      if (!this.tell(error)) showError("The sample isn't changed", error);
+      if (!this.tell(error)) showError(t`Couldn’t change the sample`, error);
     }
     bus.emit("library.edited");
   }
 
   #remove() {
     const { name, speaker_id: id } = this.#speaker;
-    const text = "It can be brought back for 30 days, under Removed voices.";
-    confirmRemoval(`Remove ${name}?`, text, async () => {
+    const text = t`You can restore it for 30 days, under Removed voices.`;
+    confirmRemoval(t`Remove ${name}?`, text, async () => {
       if (await this.#sheet.tries(() => api.removeSpeaker(id))) {
-        showDone(`${name} is removed.`);
+        showDone(t`${name} removed.`);
         if (this.#speaker?.speaker_id === id) this.#close();
       }
       bus.emit("library.edited");
@@ -269,16 +270,16 @@ export class VoicePanel {
 /** The source of a voice without a sample. */
 export function describeOwnVoice({ preset, description }, offer) {
   const manner = description && offer?.instructions ? `, ${description}` : "";
-  if (preset) return `It has no sample and speaks with the engine's voice ${preset}${manner}.`;
-  if (description) return `It has no sample and is described: ${description}`;
+  if (preset) return t`Uses the engine voice ${preset}${manner}.`;
+  if (description) return t`Described voice: ${description}`;
   if (offer && !offer.builtin_voice) {
-    return `It has no sample, and ${offer.title} has no voice of its own for it. ${remedy(offer)}`;
+    return t`It has no sample, and ${offer.title} has no voice of its own for it. ${remedy(offer)}`;
   }
-  return "It has no sample and is read with the engine's built-in voice. Add a recording of 5 to 20 seconds.";
+  return t`No recording yet; uses an automatic voice. Add a recording of 5 to 20 seconds.`;
 }
 
 function remedy({ cloning, described_voices: described }) {
-  if (cloning) return "Add a recording of 5 to 20 seconds, or choose another voice engine.";
-  if (described) return "Describe the voice in words, or choose another voice engine.";
-  return "Choose one of the engine's voices, or another voice engine.";
+  if (cloning) return t`Add a recording of 5 to 20 seconds, or choose another voice engine.`;
+  if (described) return t`Describe the voice in words, or choose another voice engine.`;
+  return t`Choose one of the engine's voices, or another voice engine.`;
 }

@@ -3,9 +3,10 @@ import * as api from "../core/api.js";
 import { Bus } from "../core/bus.js";
 import { arrangeRows, byId, focusedElement, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatFullDay, formatLength } from "../core/format.js";
+import { t } from "../core/texts.js";
 import { confirmRemoval } from "./sheet.js";
 
-const CONSENT = "I may use this voice: it is mine, or its owner agreed to have it cloned.";
+const CONSENT = t`I have the right to use this voice: it is mine, or its owner agreed to have it cloned.`;
 const TYPED = [".sample-mood", ".sample-transcript"];
 
 export class VoiceSamples {
@@ -87,37 +88,37 @@ export class VoiceSamples {
     setHidden(part("main"), mood !== null);
     setHidden(part("mood"), mood === null);
     setText(part("length"), seconds === null ? "missing" : formatLength(seconds));
-    fill(part("mood"), mood ?? "", `Mood of the ${what} sample`);
+    fill(part("mood"), mood ?? "", t`Mood of the ${what} sample`);
     part("mood").addEventListener("change", () => change({ mood: part("mood").value }));
-    fill(part("transcript"), transcript ?? "", `What is said in the ${what} sample`);
+    fill(part("transcript"), transcript ?? "", t`Transcript of the ${what} sample`);
     part("transcript").addEventListener("change", () =>
       change({ transcript: part("transcript").value.trim() || null }),
     );
     part("consent").checked = Boolean(consent);
-    setText(part("consent-text"), consent ? `${CONSENT} (Ticked on ${formatFullDay(consent)}.)` : CONSENT);
+    setText(part("consent-text"), consent ? t`${CONSENT} (Confirmed on ${formatFullDay(consent)}.)` : CONSENT);
     part("consent").addEventListener("change", () => change({ consent: part("consent").checked }));
-    part("listen").ariaLabel = `Listen to the ${what} sample`;
+    part("listen").ariaLabel = t`Listen to the ${what} sample`;
     part("listen").addEventListener("click", () =>
       this.#sound.toggle(part("listen"), () => api.sampleUrl(this.#id, sampleId)),
     );
-    part("mend").ariaLabel = `Trim or repair the ${what} sample`;
+    part("mend").ariaLabel = t`Trim or clean up the ${what} sample`;
     part("mend").addEventListener("click", () =>
       this.events.emit("mend", sample));
     this.#offerUndo(part("undo"), sampleId, what);
     this.#offerOriginal(part("original"), part("exchange"), sampleId, what);
-    part("remove").ariaLabel = `Remove the ${what} sample`;
+    part("remove").ariaLabel = t`Remove the ${what} sample`;
     part("remove").addEventListener("click", () => this.#remove(sampleId, what));
     return row;
   }
 
   #offerUndo(button, sampleId, what) {
     const version = this.#undoOf(sampleId);
-    button.ariaLabel = `Undo the change of the ${what} sample`;
+    button.ariaLabel = t`Undo the change of the ${what} sample`;
     setHidden(button, !version);
     button.addEventListener("click", () =>
       this.#do(
         () => api.restoreSample(this.#id, version.former_id),
-        `The ${what} sample is as it was.`,
+        t`The ${what} sample is unchanged again.`,
         "voice-title",
       ));
   }
@@ -126,25 +127,25 @@ export class VoiceSamples {
   #offerOriginal(listen, exchange, sampleId, what) {
     const version = this.#originalOf(sampleId);
     for (const button of [listen, exchange]) setHidden(button, !version);
-    listen.ariaLabel = `Listen to the other recording of the ${what} sample`;
-    listen.title = "With and without noise: the one that isn’t used";
-    exchange.ariaLabel = `Use the other recording of the ${what} sample`;
+    listen.ariaLabel = t`Listen to the other recording of the ${what} sample`;
+    listen.title = t`With and without noise: the one not in use`;
+    exchange.ariaLabel = t`Use the other recording of the ${what} sample`;
     listen.addEventListener("click", () =>
       this.#sound.toggle(listen, () => api.sampleVersionUrl(this.#id, version.former_id)));
     exchange.addEventListener("click", () =>
       this.#do(
         () => api.restoreSample(this.#id, version.former_id),
-        `The ${what} sample is the other recording now.`,
+        t`Switched the ${what} sample to the other recording.`,
         "voice-title",
       ));
   }
 
   #remove(sampleId, what) {
-    const text = "It can be brought back for 30 days, here in the panel of its voice.";
-    confirmRemoval(`Remove the ${what} sample of ${this.#speaker.name}?`, text, () =>
+    const text = t`You can restore it for 30 days, in this voice’s panel.`;
+    confirmRemoval(t`Remove the ${what} sample of ${this.#speaker.name}?`, text, () =>
       this.#do(
         () => api.removeSample(this.#id, sampleId),
-        `The ${what} sample is removed.`,
+        t`The ${what} sample was removed.`,
         "voice-sample-add",
       ));
   }
@@ -162,17 +163,17 @@ export class VoiceSamples {
     setText(row.querySelector(".gone-name"), `${what}${long}`);
     setText(row.querySelector(".gone-day"), formatFullDay(at));
     const [back, away] = row.querySelectorAll("button");
-    back.ariaLabel = `Restore the ${what} sample`;
+    back.ariaLabel = t`Restore the ${what} sample`;
     back.addEventListener("click", () =>
       this.#do(
         () => api.restoreSample(this.#id, versionId),
-        `The ${what} sample is back.`,
+        t`The ${what} sample was restored.`,
         "voice-title",
       ));
-    away.ariaLabel = `Delete the ${what} sample for good`;
+    away.ariaLabel = t`Delete the ${what} sample for good`;
     away.addEventListener("click", () =>
-      confirmRemoval(`Delete the ${what} sample for good?`, "It can't be brought back then.", () =>
-        this.#do(() => api.forgetSample(this.#id, versionId), "It is deleted.", "voice-title"),
+      confirmRemoval(t`Delete the ${what} sample for good?`, t`It can’t be restored afterwards.`, () =>
+        this.#do(() => api.forgetSample(this.#id, versionId), t`Deleted.`, "voice-title"),
       ));
     return row;
   }
