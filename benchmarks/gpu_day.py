@@ -33,6 +33,7 @@ _PACKAGES = (
     *("torch", "triton", "transformers", "qwen-tts-hf", "faster-qwen3-tts", "chatterbox-tts"),
 )
 _LOG_LINES = 30  # of a part that failed, in the report
+_SAID_NOTHING = "It said nothing."
 _REHEARSED = {"--size": "tiny", "--lines": "3", "--line-frames": "6", "--runs": "1"}
 _MOST_SLOTS, _REHEARSED_SLOTS = 64, 2
 
@@ -177,6 +178,7 @@ class _Day:
         if self._rehearse and not part.rehearses:
             return outcome
         log = self._folder / f"{re.sub('[^a-z0-9.]+', '-', part.name.lower())}.log"
+        log.write_bytes(b"")  # it may be ended before it opens it, and there may be an older one
         began_s = time.monotonic()
         code = self._run_process(argv, log, until_s=self._ends_s)
         outcome.took_s = time.monotonic() - began_s
@@ -186,7 +188,7 @@ class _Day:
         if any(": failed: " in row.get("engine", "") for row in outcome.rows):
             outcome.status = "failed"
         if outcome.status != "done":
-            outcome.tail = said[-_LOG_LINES:]
+            outcome.tail = said[-_LOG_LINES:] or [_SAID_NOTHING]
         return outcome
 
     def write(self, outcomes: Sequence[Outcome]) -> None:
@@ -279,7 +281,7 @@ def count_tests(said: Sequence[str]) -> dict[str, int]:
 def read_tables(said: Sequence[str]) -> Iterator[dict[str, str]]:
     """Rows of the Markdown tables among some lines, by column; a row that was cut short isn't."""
     columns: list[str] = []
-    for line, following in zip(said, [*said[1:], ""], strict=True):
+    for line, following in zip(said, [*said, ""][1:], strict=True):
         cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
         if following.startswith("|---"):
             columns = cells

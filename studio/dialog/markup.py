@@ -32,6 +32,7 @@ _BLOCKS = regex.compile(
     """,
     regex.VERBOSE,
 )
+_BLOCK_SIGNS = tuple("#-*_>`")
 _NAMED = regex.compile(r"(?P<name>[^:：]{1,60})[:：](?:\s|\*)")
 _BOLD_NAME = regex.compile(r"\*\*[^*:：]{1,60}(?:[:：]\*\*|\*\*\s*[:：])")
 _HOW = regex.compile(r"\([^()]{1,80}\)")
@@ -52,14 +53,14 @@ def strip_markup(text: str) -> str:
 
 def has_blocks(rows: list[Row]) -> bool:
     """Whether text is Markdown: it has rules, quotes or names in bold, not only comments."""
-    found = [row for _, row in rows if _BLOCKS.match(row)]
+    found = [row for _, row in rows if row.startswith(_BLOCK_SIGNS) and _BLOCKS.match(row)]
     # `# Scene one` alone is a comment of a script, or a title.
     return any(not _HEADING.match(row) for row in found)
 
 
 def has_bold_names(rows: list[Row]) -> bool:
     """Whether a row begins with a name in bold and a colon, as models write who speaks."""
-    return any(_BOLD_NAME.match(row) for _, row in rows)
+    return any(row.startswith("**") and _BOLD_NAME.match(row) for _, row in rows)
 
 
 def read_markdown(rows: list[Row]) -> list[Row]:

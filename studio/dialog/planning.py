@@ -320,6 +320,41 @@ def plan(
     return Plan(tuple(planner.segments), notices, tuple(planner.sections))
 
 
+def split_plain_lines(dialog: Dialog, limits: SpeechLimits) -> tuple[Dialog, list[SpeechSegment]]:
+    """Set lines aside about which a plan without pronunciations has no notices, as most are.
+
+    Args:
+        dialog: Lines from a script or from the page.
+        limits: The backend's.
+
+    Returns:
+        The other lines, with the first spelling of each name; and of each speaker with lines that
+        were set aside a segment for the first one.
+    """
+    names = {name_key(name): name for name in dialog.speakers()}
+    others: list[Line] = []
+    first: dict[str, SpeechSegment] = {}
+    for line_idx, line in enumerate(dialog):
+        if not isinstance(line, Speech):
+            continue
+        key, number = name_key(line.speaker), line.line_number or line_idx + 1
+        if not _is_plain(line, limits):
+            others.append(replace(line, speaker=names[key], line_number=number))
+        elif key not in first and is_speakable(line.text):
+            first[key] = SpeechSegment(0, line_idx, number, names[key], line.text)
+    return Dialog(tuple(others)), list(first.values())
+
+
+def _is_plain(line: Speech, limits: SpeechLimits) -> bool:
+    """Whether a line has no settings, tags or directions, and is short."""
+    has_own = line.language is not None or line.params
+    return not has_own and limits.fits(line.text) and _OPENS.isdisjoint(line.text)
+
+
+_OPENS = frozenset("[(（<")
+"""Characters with which tags, pauses and stage directions begin."""
+
+
 def mood_of(line: Speech) -> str | None:
     """The mood that a line names, None if it names none."""
     return _words_of(line, MOOD)

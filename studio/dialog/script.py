@@ -45,7 +45,6 @@ _SEARCHED_CHARS = 4 * MAX_NAME_CHARS
 _BRACKETS = regex.compile(r"\[(?P<inside>[^\[\]]*)\](?::(?=\s|$)|：)?\s*(?P<text>.*)", regex.DOTALL)
 _KEYWORD = regex.compile(rf"\s*(?:pause\b|audio\s*:|direction\s*:|{CUE_WORDS}\b)", regex.IGNORECASE)
 _BOLD = regex.compile(r"\*\*(?P<name>[^*:：]{1,240})(?:[:：]\*\*|\*\*\s?[:：])(?=\s|$)")
-_COLON = regex.compile("[:：]")
 _COLON_ENDS_NAME = regex.compile(r"：|:(?=[\s\p{Cf}]|$)")
 _NAME_BEGINS = regex.compile(r"[\p{L}\p{N}\p{So}]")
 _SENTENCE_MARKS = regex.compile(r"[.?!,;…。？！、，；؟،؛।\"“”„«»\[\]|]")
@@ -157,14 +156,19 @@ def split_extension(name: str) -> tuple[str, str]:
 def _colon_header(line: str) -> Header | None:
     if line.startswith("**") and (bold := _BOLD.match(line)):
         line = f"{bold['name']}: {line[bold.end() :]}"
-    start = line[: _SEARCHED_CHARS + 1]
-    colon = _COLON.search(start)
-    if colon is None or not _COLON_ENDS_NAME.match(line, colon.start()):
+    # Without patterns, as every line of a script comes here.
+    places = [at for colon in ":：" if (at := line.find(colon, 0, _SEARCHED_CHARS + 1)) >= 0]
+    if not places:
         return None
-    written, how = split_extension(start[: colon.start()])
+    colon = min(places)
+    if line[colon : colon + 2] != ": " and not _COLON_ENDS_NAME.match(line, colon):
+        return None
+    written, how = line[:colon], ""
+    if ")" in written:
+        written, how = split_extension(written)
     name = _plain_name(written)
-    text = line[colon.end() :].strip()
-    return Header(name, Attributes(), f"{how} {text}".strip()) if name else None
+    text = line[colon + 1 :].strip()
+    return Header(name, Attributes(), f"{how} {text}".strip() if how else text) if name else None
 
 
 @lru_cache(maxsize=1_000)  # most lines of a script have a name that was read before

@@ -91,7 +91,7 @@ def leading_pauses(text: str) -> tuple[list[float], str]:
         ScriptError: As `cut_pauses`.
     """
     pauses: list[float] = []
-    while match := _PAUSE.match(text):
+    while text.startswith(("[", "(", "<")) and (match := _PAUSE.match(text)):
         pauses.append(_seconds(match))
         text = text[match.end() :].lstrip()
     return pauses, text

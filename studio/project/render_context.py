@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ from studio.dialog.model import (
     normalize_spoken_text,
     resolve_language,
 )
-from studio.dialog.planning import MOOD, plan
+from studio.dialog.planning import MOOD, SpeechSegment, plan, split_plain_lines
 from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, SettingError
@@ -587,6 +588,9 @@ class VoiceResolver:
         can = self.find_backend(document).capabilities
         cast = self.build_cast(document).freeze()
         spoken = PronunciationRules(document.pronunciations.values()).spoken
+        plain: list[SpeechSegment] = []
+        if not document.pronunciations:  # with some, any line may become too long, or silent
+            dialog, plain = split_plain_lines(dialog, can.limits())
         planned = plan(
             dialog,
             can.limits(),
@@ -594,7 +598,8 @@ class VoiceResolver:
             moods_of=cast.list_moods,
             pronounce=spoken,
         )
-        return planned.notices + cast.find_notices(planned.segments, can.voice_kinds())
+        segments = sorted((*plain, *planned.segments), key=attrgetter("line_number"))
+        return planned.notices + cast.find_notices(segments, can.voice_kinds())
 
     def find_backend(self, document: Document) -> Backend:
         """The project's backend, or the studio's own if the project names an unknown one."""

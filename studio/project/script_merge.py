@@ -185,16 +185,21 @@ def _count_common(one: str, other: str) -> int:
 def _update_line(line: DialogLine, onto: ProjectLine | None) -> ProjectLine:
     """A line's new text with the id, take and lock of an old line, if there is one."""
     match line:
+        case Speech():
+            values: dict[str, Any] = {
+                "speaker": line.speaker,
+                "text": line.text,
+                "language": line.language,
+                "seed": line.seed,
+                "params": dict(line.params),
+            }
         case Silence():
-            values: dict[str, Any] = {"kind": LineKind.SILENCE, "duration_s": line.duration_s}
+            values = {"kind": LineKind.SILENCE, "duration_s": line.duration_s}
         case Audio():
             # A script has no place for a recording's gap, so that it stays.
             kept = onto.params if onto is not None and onto.kind is LineKind.AUDIO else {}
             own = kept if line.gap_s is None else {GAP: line.gap_s}
             values = {"kind": LineKind.AUDIO, "path": line.path, "params": dict(own)}
-        case Speech():
-            values = {"speaker": line.speaker, "text": line.text, "language": line.language}
-            values |= {"seed": line.seed, "params": dict(line.params)}
         case Unspoken():
             values = {"kind": LineKind.SILENCE, "duration_s": 0.0, "text": line.text}
             values |= {"unspoken": line.kind}
@@ -212,11 +217,11 @@ def _build_old_match_key(line: ProjectLine) -> _MatchKey:
 
 def _build_match_key(line: DialogLine) -> _MatchKey:
     match line:
+        case Speech():
+            return ("speech", name_key(line.speaker), line.text)
         case Silence():
             return ("silence", line.duration_s)
         case Audio():
             return ("audio", line.path)
-        case Speech():
-            return ("speech", name_key(line.speaker), line.text)
         case Unspoken():
             return (line.kind, line.text)

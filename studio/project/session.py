@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -307,9 +307,20 @@ class ProjectSession:
             raise Conflict("This line was changed meanwhile. Render it, and mark the words again.")
 
     def merge_script(
-        self, text: str, author: Author, base_rev: int
+        self,
+        text: str,
+        author: Author,
+        base_rev: int,
+        *,
+        check: Callable[[Dialog], None] | None = None,
     ) -> tuple[EditEvent, tuple[Notice, ...]]:
         """Change the lines to those of a script; unchanged lines keep their takes.
+
+        Args:
+            text: The script.
+            author: Who changes them.
+            base_rev: The revision that it was written on.
+            check: Is given what was read; an error that it raises passes, and nothing changes.
 
         Raises:
             ScriptError: It can't be read; nothing changed.
@@ -317,6 +328,8 @@ class ProjectSession:
             StorageFailed: It can't be saved; nothing changed.
         """
         parsed = read_dialog_text(text)
+        if check is not None:
+            check(parsed.dialog)
         with self._lock_for_change():
             news = self._follow(self._editor.merge_script(parsed.dialog, author, base_rev))
             return news, self._collect_notices(parsed.dialog, parsed.notices)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain, takewhile
+from operator import attrgetter
 from typing import Any
 
 from studio.backends.base import Backend, ReportsLanguageGaps
@@ -12,6 +14,7 @@ from studio.dialog.directions import apply_directions, describe_effect, find_dir
 from studio.dialog.gaps import GAP
 from studio.dialog.model import (
     Dialog,
+    Notice,
     ParamValue,
     Speech,
     SpeechLimits,
@@ -21,7 +24,7 @@ from studio.dialog.model import (
 )
 from studio.dialog.planning import INSTRUCT, LINE_ID, MOOD, FailedSegment, Plan, SpeechSegment, plan
 from studio.dialog.pronunciation import Pronunciation, PronunciationRules
-from studio.errors import BadInput
+from studio.errors import BadInput, ScriptError
 from studio.project import folder as layout
 from studio.project.document import Document, LineKind, ProjectLine, check_audio_name
 from studio.project.ops import Insert, Op, SetFields
@@ -42,13 +45,28 @@ def check_settings(dialog: Dialog, backend: Backend, others: Iterable[Backend]) 
         BadInput: A setting of a line is out of its range, of another type, or no engine has it; the
             message has the line, the name and the range.
     """
-    check = _SettingsCheck(backend, others)
+    _check_dialog(dialog, _SettingsCheck(backend, others), frozenset())
+
+
+def check_script(session: ProjectSession, dialog: Dialog, others: Iterable[Backend]) -> None:
+    """Check what a script sets for the lines of a project, as `check_settings`.
+
+    What a line of the project has already passes, as in `check_edits`: its script has it, too.
+
+    Raises:
+        BadInput: As `check_settings`.
+    """
+    known = _list_known(session.document)
+    _check_dialog(dialog, _SettingsCheck(session.backend, others), known)
+
+
+def _check_dialog(dialog: Dialog, check: _SettingsCheck, known: frozenset[_Setting]) -> None:
     for line in dialog:
-        if isinstance(line, Speech):
+        if isinstance(line, Speech) and line.params:
             try:
-                check.check(line.params)
+                check.check(_leave_out(line.params, known))
             except BadInput as error:
-                raise BadInput(f"Line {line.line_number}: {error}") from error
+                raise ScriptError(str(error), line=line.line_number) from error
 
 
 def check_edits(session: ProjectSession, edits: Iterable[Op], others: Iterable[Backend]) -> None:
@@ -58,36 +76,155 @@ def check_edits(session: ProjectSession, edits: Iterable[Op], others: Iterable[B
     another engine or come from an earlier studio, and copies lines with all that they have.
 
     Raises:
-        BadInput: As `check_settings`, without a line.
+        BadInput: As `check_settings`; lines that are inserted are counted by themselves.
     """
-    lines = session.document.lines
+    document = session.document
 
     @cache
     def get_check() -> _SettingsCheck:  # when there is something to check, as in few edits
         return _SettingsCheck(session.backend, others)
 
     @cache
-    def list_known() -> frozenset[tuple[str, ParamValue]]:
-        return frozenset(pair for line in lines.values() for pair in line.params.items())
+    def list_known() -> frozenset[_Setting]:
+        return _list_known(document)
 
     for edit in edits:
         match edit:
             case SetFields(line_ids=line_ids, fields={"params": Mapping() as params}):
-                had = [line.params if (line := lines.get(one)) else {} for one in line_ids]
-                items = params.items()
-                new = {name: one for name, one in items if any(h.get(name) != one for h in had)}
-                get_check().check(new)
+                lines = [line for one in line_ids if (line := document.lines.get(one))]
+                had = [_list_settings(line) for line in lines]
+                new = _leave_out(params, frozenset.intersection(*had) if had else frozenset())
+                try:
+                    get_check().check(new)
+                except BadInput as error:
+                    place = _number_line(document, line_ids)
+                    raise BadInput(f"Line {place}: {error}") from error
             case Insert(lines=inserted):
-                for brought in (line.get("params") for line in inserted):
-                    if brought and isinstance(brought, Mapping):
-                        get_check().check(_leave_out(brought, list_known()))
+                for number, new_line in enumerate(inserted, start=1):
+                    _check_inserted(new_line.get("params"), number, get_check, list_known)
 
 
-def _leave_out(
-    params: Mapping[str, Any], known: Container[tuple[str, ParamValue]]
-) -> dict[str, Any]:
+def _check_inserted(
+    params: object,
+    number: int,
+    get_check: Callable[[], _SettingsCheck],
+    list_known: Callable[[], frozenset[_Setting]],
+) -> None:
+    if not params or not isinstance(params, Mapping):
+        return
+    try:
+        get_check().check(_leave_out(params, list_known()))
+    except BadInput as error:
+        raise BadInput(f"New line {number}: {error}") from error
+
+
+def fit_settings(
+    dialog: Dialog, backend: Backend, others: Iterable[Backend]
+) -> tuple[Dialog, tuple[Notice, ...]]:
+    """Leave out what lines set that no voice engine can take, as tables of others have columns.
+
+    Args:
+        dialog: The lines.
+        backend: The one that is to speak them.
+        others: All of them.
+
+    Returns:
+        The lines, and what was left out.
+    """
+    unfit = _UnfitSettings(_SettingsCheck(backend, others))
+    lines = [
+        replace(line, params=unfit.leave_out(line.params, line.line_number))
+        if isinstance(line, Speech) and line.params
+        else line
+        for line in dialog
+    ]
+    return Dialog(tuple(lines)), unfit.list_notices("It is left out.")
+
+
+def find_unfit_settings(session: ProjectSession, others: Iterable[Backend]) -> tuple[Notice, ...]:
+    """What lines of a project have set that no voice engine can take, as of an earlier studio.
+
+    Args:
+        session: The project.
+        others: All engines.
+
+    Returns:
+        A notice for each such setting, with the number that the page gives to its first line.
+    """
+    unfit = _UnfitSettings(_SettingsCheck(session.backend, others))
+    number = 1
+    for line in session.document:
+        unfit.leave_out(line.params, number)
+        number += line.kind is not LineKind.SILENCE
+    return unfit.list_notices("It stays as it was saved.")
+
+
+class _UnfitSettings:
+    """Collects what a check refuses, by message."""
+
+    _MAX_NOTICES = 10
+
+    def __init__(self, check: _SettingsCheck) -> None:
+        self._check = check
+        self._lines: dict[str, list[int]] = {}
+
+    def leave_out(
+        self, params: Mapping[str, ParamValue], line_number: int
+    ) -> dict[str, ParamValue]:
+        """The settings that pass."""
+        kept = {}
+        for name, value in params.items():
+            try:
+                self._check.check({name: value})
+                kept[name] = value
+            except BadInput as error:
+                self._lines.setdefault(str(error), []).append(line_number)
+        return kept
+
+    def list_notices(self, outcome: str) -> tuple[Notice, ...]:
+        """What didn't pass, and what became of it."""
+        named = list(self._lines.items())[: self._MAX_NOTICES]
+        notices = [
+            Notice(f"{message}{_count_others(len(lines) - 1)} {outcome}", lines[0])
+            for message, lines in named
+        ]
+        if left := len(self._lines) - len(named):
+            notices.append(Notice(f"{left:,} further settings can't be taken either. {outcome}"))
+        return tuple(notices)
+
+
+def _count_others(count: int) -> str:
+    if not count:
+        return ""
+    return f" So it is in {count:,} other {'line' if count == 1 else 'lines'}."
+
+
+_PARAMS = attrgetter("params")
+
+_Setting = tuple[str, bool, ParamValue]
+"""A name, whether its value is true or false, which equal 1 and 0 otherwise, and the value."""
+
+
+def _list_settings(line: ProjectLine) -> frozenset[_Setting]:
+    return frozenset((name, isinstance(one, bool), one) for name, one in line.params.items())
+
+
+def _list_known(document: Document) -> frozenset[_Setting]:
+    """All that lines have set."""
+    return frozenset(chain.from_iterable(map(_list_settings, filter(_PARAMS, document))))
+
+
+def _number_line(document: Document, line_ids: Collection[str]) -> int:
+    """The place of the first of some lines, as the page counts: pauses have no number."""
+    before = takewhile(lambda one: one.line_id not in line_ids, document)
+    return 1 + sum(one.kind is not LineKind.SILENCE for one in before)
+
+
+def _leave_out(params: Mapping[str, Any], known: frozenset[_Setting]) -> dict[str, Any]:
     def is_known(name: str, value: Any) -> bool:
-        return isinstance(value, str | int | float) and (name, value) in known
+        return (
+            isinstance(value, str | int | float) and (name, isinstance(value, bool), value) in known
+        )
 
     return {name: value for name, value in params.items() if not is_known(name, value)}
 

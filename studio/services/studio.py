@@ -201,6 +201,11 @@ class Studio:
         """Start to render a dialog, as `RenderJobs.begin`."""
         return self._jobs.begin(dialog, options or RenderOptions(), self.backend_name)
 
+    @property
+    def backend(self) -> Backend:
+        """The backend of what doesn't name one."""
+        return self.engine.models.get_manager(self.backend_name).backend
+
     def backends(self) -> dict[str, Backend]:
         """All backends by name, the best first, even those that can't run here."""
         return {

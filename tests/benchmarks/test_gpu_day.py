@@ -61,14 +61,42 @@ def test_a_part_that_fails_or_takes_too_long_is_ended_and_the_next_one_follows(
     slow.write_text("import time\ndef test_it(): time.sleep(600)\n")
     quick = tmp_path / "test_quick.py"
     quick.write_text("def test_it(): pass\ndef test_not(): raise OSError('no card')\n")
-    # The second part has what the first one left, too; the first one takes all that it has.
-    parts = [Part("slow", 3, ("test", str(slow))), Part("quick", 300, ("test", str(quick)))]
-    assert run_gpu_day(tmp_path / "day", parts=parts) == 1
-    report = json.loads((tmp_path / "day" / "report.json").read_text())
-    late, failed = report["parts"]
+    day = tmp_path / "day"
+    day.mkdir()
+    (day / "slow.log").write_text("| engine |\n|---|\n| of another day |\n")
+    # No time at all: it is ended before it says anything. The second part has time of its own.
+    parts = [Part("slow", 0, ("test", str(slow))), Part("quick", 600, ("test", str(quick)))]
+    assert run_gpu_day(day, parts=parts) == 1
+    late, failed = json.loads((day / "report.json").read_text())["parts"]
     assert (late["status"], failed["status"]) == ("out of time", "failed")
+    assert (late["rows"], late["tests"], late["tail"]) == ([], {}, ["It said nothing."])
     assert failed["tests"] == {"passed": 1, "failed": 1}
     assert any("no card" in line for line in failed["tail"])
+    text = (day / "report.md").read_text()
+    assert "out of time, 0 of 0 s\n\n\n```\nIt said nothing.\n```" in text
+
+
+def test_what_a_part_said_before_its_time_was_up_is_in_the_report(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    row = "\\n| engine | p95 |\\n|---|---|\\n| ours | 3 |"
+    slow = tmp_path / "test_slow.py"
+    slow.write_text(
+        f"import time\ndef test_it():\n  print('{row}', flush=True)\n  time.sleep(600)\n"
+    )
+    for budget_s in (3, 20, 120):  # longer where it hasn't even begun
+        run_gpu_day(
+            tmp_path / f"{budget_s}", parts=[Part("slow", budget_s, ("test", "-s", str(slow)))]
+        )
+        [late] = json.loads((tmp_path / f"{budget_s}" / "report.json").read_text())["parts"]
+        assert late["status"] == "out of time"
+        if late["rows"]:
+            break
+    assert late["rows"] == [{"engine": "ours", "p95": "3"}]
+
+
+def test_nothing_said_is_no_table():
+    assert [*read_tables([])] == []
+    assert count_tests([]) == {}
 
 
 def test_a_row_that_was_cut_short_is_left_out():

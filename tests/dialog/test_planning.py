@@ -20,6 +20,7 @@ from studio.dialog.planning import (
     SpeechLimits,
     SpeechSegment,
     plan,
+    split_plain_lines,
 )
 from studio.dialog.script import parse_script
 
@@ -205,6 +206,25 @@ def test_every_plan_is_in_order_and_within_limits(dialog, max_chars, tags):
         if isinstance(segment, SpeechSegment):
             assert 0 < len(segment.text) <= max_chars
             assert is_speakable(segment.text)
+
+
+@given(dialogs, st.sampled_from([frozenset(), frozenset({"laugh"})]))
+def test_lines_set_aside_as_plain_have_no_notices_and_begin_no_speaker_unseen(dialog, tags):
+    limits = SpeechLimits(max_chars=30, tags=tags)
+    whole = plan(dialog, limits, moods_of=lambda _name: ("sad",))
+    others, plain = split_plain_lines(dialog, limits)
+    part = plan(others, limits, moods_of=lambda _name: ("sad",))
+    assert part.notices == whole.notices
+
+    def first_ones(*segments):
+        """The first line of each speaker in each mood, of what is spoken."""
+        first = {}
+        for one in sorted(segments, key=lambda one: one.line_number):
+            if isinstance(one, SpeechSegment):
+                first.setdefault((one.speaker, one.mood), one.line_number)
+        return first
+
+    assert first_ones(*plain, *part.segments) == first_ones(*whole.segments)
 
 
 def test_5_000_lines_are_planned_quickly():

@@ -289,3 +289,15 @@ def test_a_project_from_before_that_was_kept_opens(bench: Bench) -> None:
     rename(session, "Ida", "Ada")
     session.close()
     assert bench.open().document.first_names == {"Ada": "Ida"}
+
+
+def test_an_edit_of_a_text_looks_no_voice_up_again(studio: Studio) -> None:
+    """Nor does a pause at the beginning, which nobody says."""
+    script = "[pause:1s]\nIda: Hello there.\nTom: Well."
+    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
+    session.list_views()
+    before = session.render_context
+    session.edit(ops(text_edit(session.document.order[1], "Go now.")), IDA, session.rev)
+    assert session.render_context is before
+    rename(session, "Ida", "Eva")
+    assert session.render_context is not before

@@ -250,6 +250,143 @@ def test_a_setting_of_a_line_that_no_engine_can_take_is_refused_by_every_door(
     assert not (tmp_path / "scene.wav").exists()
 
 
+def send_script(page: tuple[TestClient, ProjectSession], door: str, text: str) -> httpx.Response:
+    """Bring a script or items into the studio as a page does."""
+    client, session = page
+    if door == "import":
+        return client.post("/studio/projects/import?name=scene.txt", content=text)
+    if door == "project":
+        return client.post("/studio/projects", json={"text": text})
+    body = {"base_rev": session.rev, "client": "ida", "text": text}
+    return client.put(f"/studio/projects/{session.project_id}/script", json=body)
+
+
+@pytest.mark.parametrize("door", ["project", "script"])
+@pytest.mark.parametrize(("setting", "message"), SETTINGS)
+def test_a_script_with_a_setting_that_no_engine_can_take_makes_no_project_and_changes_none(
+    page: tuple[TestClient, ProjectSession], door: str, setting: str, message: str
+) -> None:
+    client, session = page
+    name, _, value = setting.partition(":")
+    with suppress(ValueError):
+        value = json.loads(value)
+    tom = {"type": "speech", "speaker_id": "Tom", "text": "Well."}
+    items = [tom, {"type": "speech", "speaker_id": "Ida", "text": "Yes.", "params": {name: value}}]
+    for text in (f"Tom: Well.\n[Ida | {setting}] Good evening.", json.dumps(items)):
+        answer = send_script(page, door, text)
+        assert answer.status_code == 400, answer.text
+        error = answer.json()["error"]
+        assert error["line"] == 2
+        assert error["message"].startswith("Line 2: ")
+        assert message in error["message"]
+    assert len(client.get("/studio/projects").json()) == 1
+    assert session.rev == 0
+    assert [line.text for line in session.document] == ["Hello.", "Hi."]
+
+
+@pytest.mark.parametrize("door", ["project", "script", "import"])
+def test_a_script_may_set_what_another_engine_has(
+    page: tuple[TestClient, ProjectSession], door: str
+) -> None:
+    answer = send_script(page, door, "[Ida | exaggeration:99 | mood:sad | pitch:-12] Good evening.")
+    assert answer.is_success, answer.text
+
+
+@pytest.mark.parametrize("door", ["projects/import?name=scene.csv", "projects/lines"])
+def test_from_a_file_of_others_it_is_left_out_with_a_remark(
+    page: tuple[TestClient, ProjectSession], door: str
+) -> None:
+    table = "speaker,line,scene,pitch\nTom,Well.,1,2\nIda,Yes.,1,99\nIda,No.,2,\n"
+    answer = page[0].post(f"/studio/{door}", content=table)
+    assert answer.is_success, answer.text
+    body = answer.json()
+    assert [line.get("params", {}) for line in body["lines"]] == [{"pitch": 2}, {}, {}]
+    scene, pitch = body["notices"]
+    assert scene["line_number"] == 2
+    assert "has no parameter “scene”. It has speed (0.5 to 2)" in scene["message"]
+    assert scene["message"].endswith("So it is in 2 other lines. It is left out.")
+    assert pitch == {
+        "line_number": 3,
+        "message": "“pitch” must be a number from -12 to 12. It is left out.",
+    }
+
+
+@pytest.fixture
+def old(page: tuple[TestClient, ProjectSession]) -> ProjectSession:
+    """A project of which an earlier studio saved settings that no engine can take."""
+    session = page[1]
+    tom = session.document.order[1]
+    pause = {"op": "insert", "lines": [{"line_id": "f" * 12, "kind": "silence", "duration_s": 1}]}
+    edits = [set_params([tom], {"pitch": 40, "warmth": 1}), pause]
+    session.edit(OPS_ADAPTER.validate_python(edits), Author("ida"), 0)
+    return session
+
+
+def test_a_project_from_an_earlier_studio_is_opened_copied_and_its_script_changed(
+    page: tuple[TestClient, ProjectSession], old: ProjectSession
+) -> None:
+    client, path = page[0], f"/studio/projects/{old.project_id}"
+    lines = client.get(path).json()["lines"]
+    assert [line["params"] for line in lines] == [{}, {}, {"pitch": 40, "warmth": 1}]
+    assert client.post("/studio/projects", json={"like": old.project_id}).status_code == 201
+    script = client.get(f"{path}/script").json()["text"]
+    assert send_script(page, "script", script.replace("Hi.", "Ho.")).is_success
+    assert old.document.lines[old.document.order[2]].params == {"pitch": 40, "warmth": 1}
+    refused = send_script(page, "script", script.replace("pitch:40", "pitch:41"))
+    assert refused.status_code == 400
+    said = refused.json()["error"]["message"]
+    assert said == "Line 3: “pitch” must be a number from -12 to 12."
+
+
+def test_the_file_of_such_a_project_is_imported_with_a_remark(
+    page: tuple[TestClient, ProjectSession], old: ProjectSession
+) -> None:
+    client = page[0]
+    packed = client.get(f"/studio/projects/{old.project_id}/export?format=tableread").content
+    answer = client.post("/studio/projects/import?name=old.tableread.zip", content=packed)
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["lines"][2]["params"] == {"pitch": 40, "warmth": 1}
+    pitch, warmth = answer.json()["notices"]
+    assert pitch["line_number"] == warmth["line_number"] == 2, "pauses aren't counted"
+    said = "“pitch” must be a number from -12 to 12. It stays as it was saved."
+    assert pitch["message"] == said
+    assert "has no parameter “warmth”" in warmth["message"]
+
+
+def test_of_many_such_settings_the_first_are_named(
+    page: tuple[TestClient, ProjectSession],
+) -> None:
+    columns = [f"s{number}" for number in range(30)]
+    table = f"speaker,line,{','.join(columns)}\nTom,Well.,{','.join('1' * 30)}\n"
+    notices = page[0].post("/studio/projects/lines", content=table).json()["notices"]
+    assert [one["line_number"] for one in notices] == [2] * 10 + [0]
+    assert notices[-1]["message"] == "20 further settings can't be taken either. It is left out."
+
+
+def test_an_edit_that_is_refused_names_its_line(
+    page: tuple[TestClient, ProjectSession], old: ProjectSession
+) -> None:
+    ida, tom = old.document.order[1:]
+    line = {"line_id": "e" * 12, "speaker": "Ida", "text": "Yes."}
+    new = [line, line | {"line_id": "d" * 12, "params": {"pitch": 13}}]
+    for edit, place in (
+        (set_params([tom], {"pitch": 13}), "Line 2"),
+        (set_params([ida, tom], {"pitch": 40}), "Line 1"),
+        ({"op": "insert", "after": tom, "lines": new}, "New line 2"),
+    ):
+        said = edited(page, edit).json()["error"]["message"]
+        assert said == f"{place}: “pitch” must be a number from -12 to 12."
+
+
+def test_yes_is_no_number_even_where_a_line_has_the_number_one(
+    page: tuple[TestClient, ProjectSession],
+) -> None:
+    line_ids = list(page[1].document.order)
+    assert edited(page, set_params(line_ids, {"pitch": 1})).is_success
+    assert edited(page, set_params(line_ids, {"pitch": True})).status_code == 400
+    assert send_script(page, "script", "[Ida | pitch:true] Hello.").status_code == 400
+
+
 def test_a_setting_that_only_another_engine_has_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,15 +104,15 @@ def test_on_a_phone_a_press_on_the_mark_leads_to_the_whole_text(open_page):
 
 
 def test_settings_that_the_engine_lacks_are_listed_and_taken_away(page, write):
-    write("[Finch | wobble:3] One.\n[Heron | wobble:4 | speed:1.2] Two.\nFinch: Three.", 3)
+    write("[Finch | top_k:3] One.\n[Heron | top_k:4 | speed:1.2] Two.\nFinch: Three.", 3)
     page.click("#lines .line-text >> nth=0")
-    assert page.locator("#strays .stray-name").all_inner_texts() == ["wobble: 3"]
+    assert page.locator("#strays .stray-name").all_inner_texts() == ["top_k: 3"]
     page.click("#lines .line-number >> nth=2", modifiers=["Shift"])
-    page.wait_for_selector("#strays .stray-name:text-is('wobble: different')")
-    page.focus("#strays [aria-label='Remove wobble']")
+    page.wait_for_selector("#strays .stray-name:text-is('top_k: different')")
+    page.focus("#strays [aria-label='Remove top_k']")
     page.keyboard.press("Enter")
     page.wait_for_selector("#strays-part", state="hidden")
     params = "() => window.tableread.project.lines.map((line) => line.params ?? {})"
     assert page.evaluate(params) == [{}, {"speed": 1.2}, {}]
     page.click("#undo")
-    page.wait_for_selector("#strays .stray-name:text-is('wobble: different')")
+    page.wait_for_selector("#strays .stray-name:text-is('top_k: different')")

@@ -39,10 +39,18 @@ def test_from_the_tenth_line_on_it_is_shown_and_at_the_end_it_goes(page, write):
 
 def test_the_page_counts_down_by_itself(page, write):
     project = write("Mara: One.\nMara: Two.\nMara: Three.", 3)
-    body = page.request.get(studio_url(page, f"projects/{project}")).json()
+    address = studio_url(page, f"projects/{project}")
+    body = page.request.get(address).json()
     body["job"] = {"state": "running", "summary": {"remaining_s": 11.5}}
+    # The studio knows nothing of this render, and from here on tells nothing of the project.
+    unanswered = []
+    page.route(
+        re.compile(re.escape(address) + r"(/events.*)?$"), lambda route: unanswered.append(route)
+    )
+    page.evaluate(WATCH)
     page.evaluate("body => window.tableread.projects.adopt(body)", body)
-    wait_for_progress(page, "0 of 3 lines, about 10 s left")
-    wait_for_progress(page, "0 of 3 lines, a few seconds left")
+    page.wait_for_function("() => window.said.at(-1) === '0 of 3 lines, a few seconds left'")
+    assert "0 of 3 lines, about 10 s left" in page.evaluate("() => window.said")
+    page.evaluate("() => void window.tableread.project.look()")  # as when something else comes in
     fill(page, "Mara: Another scene.", 1)
     wait_for_progress(page, "1 line to generate")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 
 from studio.dialog.attributes import Attributes
 from studio.dialog.directions import (
@@ -123,7 +124,9 @@ class _PlainTextReader:
         self._narrator = narrator
         self._play = play
         self._is_marked = is_marked
-        self.names = Counter(names_of(rows))
+        # Each row is asked about when names are counted, and when it is read.
+        self._header_of = cache(header_of)
+        self.names = Counter(names_of(rows, self._header_of))
         self.is_prose = False
         # Where a heading such as “Transcript” says that the dialog begins; 0 without one.
         self._begins_at = next((number for number, row in rows if begins_transcript(row)), 0)
@@ -171,7 +174,7 @@ class _PlainTextReader:
         elif self._announces(row):
             self._say("\\" + strip_markup(row.text), row.number)
         elif not self._set_aside(row):
-            self._read_script(row.text, row.number, header_of(row.text))
+            self._read_script(row.text, row.number, self._header_of(row.text))
 
     def _read_prose(self, text: str, number: int) -> None:
         if self._speaker is None and is_preface(text):
@@ -183,7 +186,7 @@ class _PlainTextReader:
 
     def _announces(self, row: PlacedRow) -> bool:
         """Whether a row of Markdown ends with a colon before a list, as in “They check:”."""
-        header = header_of(row.text) if self._is_marked and row.text.endswith(":") else None
+        header = self._header_of(row.text) if self._is_marked and row.text.endswith(":") else None
         is_alone = header is not None and not header.text and row.begins and row.ends
         if header is None or not is_alone or self._speaker is None:
             return False
@@ -275,7 +278,7 @@ class _PlainTextReader:
             self._read_bold(bold, row.number)
         elif is_cue(row.text):
             self._add_cue(row.text, row.number)
-        elif row.begins and is_heading(row.text) and header_of(row.text) is None:
+        elif row.begins and is_heading(row.text) and self._header_of(row.text) is None:
             self._narrate(row.text, row.number, UnspokenKind.HEADING)
         else:
             return self._set_aside_brackets(row)
@@ -283,7 +286,7 @@ class _PlainTextReader:
 
     def _set_aside_lead(self, row: PlacedRow) -> bool:
         """What stands above the first speaker: a preface, a title, remarks about the script."""
-        text, number, header = row.text, row.number, header_of(row.text)
+        text, number, header = row.text, row.number, self._header_of(row.text)
         about = key_and_value(text) if header is None or self._is_marked else None
         is_alone = row.begins and row.ends and header is None
         if row.begins and is_preface(text) and (header is None or not header.text):

@@ -89,7 +89,7 @@ class Play:
 
 def find_play(rows: list[Row]) -> Play | None:
     """The names of a printed play; None for text of another kind."""
-    cues, colons, paragraphs = Counter[str](), 0, 0
+    cues, paragraphs = Counter[str](), 0
     shouted: set[str] = set()
     begins = True
     for _, row in rows:
@@ -100,7 +100,6 @@ def find_play(rows: list[Row]) -> Play | None:
                 cues[name_key(name)] += 1
                 if name.isupper() or f"{name}.  " in row:
                     shouted.add(name_key(name))
-            colons += _is_said(row)
         begins = not row
     if 2 * sum(cues[name] for name in shouted) > cues.total():
         # The names are in capitals; what else begins so stands in the list of the cast.
@@ -111,8 +110,11 @@ def find_play(rows: list[Row]) -> Play | None:
         name for name, count in cues.items() if count > 1 or name in shouted or takes_all
     )
     total = sum(cues[name] for name in names)
-    is_play = total >= _FEWEST_CUES and total > colons and total >= _LEAST_SHARE * paragraphs
-    return Play(names) if is_play and (len(names) > 1 or total > _FEWEST_CUES) else None
+    may_be_play = total >= _FEWEST_CUES and total >= _LEAST_SHARE * paragraphs
+    if not may_be_play or (len(names) == 1 and total == _FEWEST_CUES):
+        return None
+    colons = sum(_is_said(row) for _, row in rows if row)
+    return Play(names) if total > colons else None
 
 
 def join_open_brackets(rows: list[Row]) -> list[Row]:

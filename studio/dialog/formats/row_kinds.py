@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import regex
@@ -87,6 +87,7 @@ _FAREWELL = regex.compile(
     r"|if\syou(?:['’]d|\swould|\swant|\sneed)\b.*\b(?:i\scan|let\sme)|want\sme\sto|hope\sthis)",
     regex.IGNORECASE | regex.VERBOSE,
 )
+_OPENS = ("[", "(", "（")
 BROKEN = ""
 """In place of a name whose header can't be read, which the script's reader refuses."""
 
@@ -132,7 +133,11 @@ def cut_gutenberg(rows: list[Row]) -> tuple[list[Row], int | None]:
     Returns:
         The rows, and the number of the first one that is left out.
     """
-    marks = [(idx, mark["which"]) for idx, mark in _search(_GUTENBERG, rows)]
+    marks = [
+        (idx, mark["which"])
+        for idx, (_, row) in enumerate(rows)
+        if row.startswith("***") and (mark := _GUTENBERG.match(row))
+    ]
     pictures = [idx for idx, (_, row) in enumerate(rows) if row.startswith(_PICTURE)]
     left = [*(idx for idx, _ in marks), *pictures]
     if not left:
@@ -146,12 +151,6 @@ def cut_gutenberg(rows: list[Row]) -> tuple[list[Row], int | None]:
         book.append((number, "" if is_picture else row))
         is_picture = is_picture and not row.endswith("]")
     return book, rows[min(left)][0]
-
-
-def _search(pattern: regex.Pattern[str], rows: list[Row]) -> Iterator[tuple[int, regex.Match[str]]]:
-    for idx, (_, row) in enumerate(rows):
-        if found := pattern.match(row):
-            yield idx, found
 
 
 def join_brackets(rows: list[Row]) -> list[Row]:
@@ -185,7 +184,7 @@ def header_of(row: str) -> Header | None:
         header = parse_header(rest) if rest else None
     except NameRejected:
         return None
-    if header is None and (called := _CALLED.fullmatch(row)):
+    if header is None and "(" in row and (called := _CALLED.fullmatch(row)):
         how = called["how"]
         if is_direction(how) or begins_direction(how):
             text = f"({how}) {called['text']}".strip()
@@ -195,7 +194,7 @@ def header_of(row: str) -> Header | None:
 
 def inside_of(row: str) -> str | None:
     """What stands in the brackets that are a whole row."""
-    found = _BRACKETED.fullmatch(row)
+    found = _BRACKETED.fullmatch(row) if row.startswith(_OPENS) else None
     return str(found["inside"]) if found else None
 
 
@@ -261,12 +260,12 @@ def is_cue(row: str) -> bool:
 
 def is_ornament(row: str) -> bool:
     """Whether a row is nothing but stars or dashes, as between scenes."""
-    return _ORNAMENT.fullmatch(row) is not None
+    return not row[:1].isalnum() and _ORNAMENT.fullmatch(row) is not None
 
 
 def bold_name(row: str) -> str | None:
     """The words of a row that is all bold."""
-    found = _BOLD.fullmatch(row)
+    found = _BOLD.fullmatch(row) if row.startswith("**") else None
     return found["name"].strip() if found else None
 
 
@@ -282,14 +281,19 @@ def key_and_value(row: str) -> tuple[str, str] | None:
     return (key, found["value"]) if found and key.split(" ")[-1] in _ABOUT else None
 
 
-def names_of(rows: list[Row]) -> Iterator[str]:
-    """The key of each name that begins a row, or is one in bold; `BROKEN` for invalid headers."""
+def names_of(rows: list[Row], read_header: Callable[[str], Header | None]) -> Iterator[str]:
+    """The key of each name that begins a row, or is one in bold; `BROKEN` for invalid headers.
+
+    Args:
+        rows: Of the whole text.
+        read_header: `header_of`, which may remember what it has read.
+    """
     for _, row in rows:
         if bold := bold_name(row):
             yield name_key(bold)
             continue
         try:
-            header = header_of(row)
+            header = read_header(row)
         except ScriptError:
             yield BROKEN
             continue

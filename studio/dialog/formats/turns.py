@@ -21,9 +21,10 @@ def has_closed_turns(text: str) -> bool:
 
 def split_turns(rows: list[Row]) -> list[Row]:
     """Begin a row with each tag that begins a turn; unchanged if there are none."""
-    if any(_NUMBERED.match(row) for _, row in rows):
+    if any(row.startswith("[") and _NUMBERED.match(row) for _, row in rows):
         rows = [one for row in rows for one in _split_numbered(row)]
-    names = {found["name"] for _, row in rows for found in _CLOSED.finditer(row)} - _NO_SPEAKERS
+    closing = (found for _, row in rows if "/" in row for found in _CLOSED.finditer(row))
+    names = {found["name"] for found in closing} - _NO_SPEAKERS
     tags = _tags_of(names)
     if tags is None or not any(tags.match(row) for _, row in rows):
         return rows

@@ -196,15 +196,17 @@ def project_body(session: ProjectSession, notices: tuple[Notice, ...] = ()) -> d
 def line_body(view: LineView, document: Document) -> dict[str, Any]:
     """A line with its state and its take."""
     take = take_body(view.take, document, view.issues) if view.take else None
-    return line_fields(view.line) | {
-        "state": view.state,
-        "message": view.message,
-        "take": take,
-        "n_takes": view.n_takes,
-        "samples": view.samples,
-        "making": view.generating_take_id,
-        "spoken": view.spoken_text,
-    }
+    body = line_fields(view.line)
+    body.update(  # in place, as there may be 20,000
+        state=view.state,
+        message=view.message,
+        take=take,
+        n_takes=view.n_takes,
+        samples=view.samples,
+        making=view.generating_take_id,
+        spoken=view.spoken_text,
+    )
+    return body
 
 
 def take_body(

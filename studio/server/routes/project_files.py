@@ -61,6 +61,7 @@ from studio.server.transfers import (
     mastering_of,
     unless_left,
 )
+from studio.services.line_checks import find_unfit_settings, fit_settings
 from studio.services.studio import Studio
 from studio.storage.disk import Disk, storage_errors
 from studio.storage.workspace import EXPORTS
@@ -178,12 +179,14 @@ def _create_project(
         unpacked_bytes = min(max_bytes * _UNPACKED, MAX_BYTES)
         if (left_bytes := studio.disk_quota.left_bytes) is not None:
             unpacked_bytes = min(unpacked_bytes, left_bytes)
-        return project_body(studio.projects.import_file(file, max_bytes=unpacked_bytes))
+        session = studio.projects.import_file(file, max_bytes=unpacked_bytes)
+        return project_body(session, find_unfit_settings(session, studio.backends().values()))
     file.seek(0)
     imported = import_dialog(file.read(MAX_SCRIPT_BYTES + 1), name or "The file")
+    dialog, left_out = fit_settings(imported.dialog, studio.backend, studio.backends().values())
     title = (imported.title or PurePath(name).stem.strip())[:MAX_PROJECT_NAME_CHARS] or "Untitled"
-    session = studio.projects.create(title, imported.dialog, gap_s=gap_s)
-    return project_body(session, imported.notices) | {"unspoken": imported.unspoken}
+    session = studio.projects.create(title, dialog, gap_s=gap_s)
+    return project_body(session, imported.notices + left_out) | {"unspoken": imported.unspoken}
 
 
 async def _save_body(request: Request, file: BinaryIO, path: Path, max_bytes: int) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -45,7 +46,8 @@ from studio.server.routes.bodies import (
     take_body,
 )
 from studio.server.routes.state_feed import StateFeeds
-from studio.services.line_checks import check_edits
+from studio.services.line_checks import check_edits, check_script, check_settings, fit_settings
+from studio.services.studio import Studio
 from studio.storage.disk import DiskUsage
 
 _UNNAMED = "Untitled"
@@ -81,6 +83,8 @@ def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
         return project_body(studio.projects.duplicate(body.like))
     # An empty box is an empty project, not a script that can't be read.
     parsed = read_dialog_text(body.text) if body.text and body.text.strip() else None
+    if parsed:
+        check_settings(parsed.dialog, studio.backend, studio.backends().values())
     name = body.name or (parsed.title if parsed else None) or _UNNAMED
     dialog = parsed.dialog if parsed else None
     session = studio.projects.create(name, dialog, gap_s=body.gap_s)
@@ -142,9 +146,10 @@ def script(project: Project) -> dict[str, Any]:
 
 @project_routes.put("/{project_id}/script")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def merge_script(project: Project, body: ScriptBody) -> dict[str, Any]:
+def merge_script(studio: StudioDep, project: Project, body: ScriptBody) -> dict[str, Any]:
     """Change the lines to those of a script."""
-    news, notices = project.merge_script(body.text, body.author(), body.base_rev)
+    check = partial(check_script, project, others=studio.backends().values())
+    news, notices = project.merge_script(body.text, body.author(), body.base_rev, check=check)
     return edit_body(project, news) | {"notices": list(map(asdict, notices))}
 
 
@@ -289,6 +294,7 @@ project_line_routes = APIRouter(prefix="/studio/projects")
 @project_line_routes.post("/lines")
 @page_policy(Access.GUEST)
 async def read_lines(
+    studio: StudioDep,
     request: Request,
     name: Annotated[str, Query(max_length=1_000)] = "",
     narrator: Annotated[str, Query(max_length=MAX_NAME_CHARS)] = "",
@@ -299,7 +305,7 @@ async def read_lines(
     action, headings and stage directions. The response has the text's title, how much of it only a
     narrator would read, whether it is a chat, and whether it is a plain script.
     """
-    return await asyncio.to_thread(_read, await request.body(), name, narrator)
+    return await asyncio.to_thread(_read, studio, await request.body(), name, narrator)
 
 
 @project_line_routes.put("/{project_id}/place")
@@ -309,8 +315,9 @@ def keep_position(project: Project, place: LastPosition) -> dict[str, int]:
     return {"number": save_last_position(project.folder.root, place, project.folder.disk).number}
 
 
-def _read(data: bytes, name: str, narrator: str) -> dict[str, Any]:
+def _read(studio: Studio, data: bytes, name: str, narrator: str) -> dict[str, Any]:
     read = import_dialog(data, name or _CLIPBOARD, ImportOptions(narrator=narrator or None))
+    dialog, left_out = fit_settings(read.dialog, studio.backend, studio.backends().values())
     # What a line doesn't say is left out, as in the edit that adds it; no new line is locked.
     lines = [
         {
@@ -318,11 +325,11 @@ def _read(data: bytes, name: str, narrator: str) -> dict[str, Any]:
             for name, value in line_fields(line).items()
             if name != "locked" and value not in (None, "", {})
         }
-        for line in create_lines(read.dialog)
+        for line in create_lines(dialog)
     ]
     return {
         "lines": lines,
-        "notices": list(map(asdict, read.notices)),
+        "notices": list(map(asdict, read.notices + left_out)),
         "chat": read.chat,
         "plain": _is_plain(data, read.dialog),
         "title": read.title,

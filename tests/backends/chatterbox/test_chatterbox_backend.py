@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import threading
+import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -425,13 +426,30 @@ def test_the_third_version_of_the_multilingual_model_is_loaded_where_it_is(
     assert revisions[0] != revisions[1] == revisions[2]
 
 
-def test_a_multilingual_line_is_read_in_lower_case_and_decomposed(tmp_path_factory) -> None:
-    """By either version, as in the package's newest source."""
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_multilingual_line_is_read_as_nfkd_of_its_full_case_mapping(
+    version: int, tmp_path: Path, tmp_path_factory
+) -> None:
+    """Of either version, in lower case by Unicode's full mapping, then NFKD, before its tokens.
+
+    Source: `MTLTokenizer.preprocess_text` of github.com/resemble-ai/chatterbox, 5de7a54 (21 July
+    2026), which `mtl_tts.py` calls with its defaults for `t3_mtl23ls_v3.safetensors`, too.
+    """
     name = "chatterbox-multilingual"
-    with opened(name, checkpoint(name, tmp_path_factory)) as backend:
+    folder = Path(shutil.copytree(checkpoint(name, tmp_path_factory), tmp_path / "model"))
+    (folder / "t3_mtl23ls_v2.safetensors").rename(folder / f"t3_mtl23ls_v{version}.safetensors")
+    with opened(name, folder) as backend:
         model = backend._require_model()
-        loud, plain = ("ÄRGER Im\ufb01x.", "ärger imfix.")
-        assert torch.equal(model.text_tokens(loud, "de"), model.text_tokens(plain, "de"))
+        for written, read in (
+            ("ÄRGER Im\ufb01x.", "a\u0308rger imfix."),  # a ligature
+            ("\u0130stanbul.", "i\u0307stanbul."),  # one capital, two small characters
+            ("\u039f\u0394\u039f\u03a3.", "\u03bf\u03b4\u03bf\u03c2."),  # a sigma at a word's end
+            ("\u2167 \u00bd.", "viii 1\u20442."),
+        ):
+            assert unicodedata.normalize("NFKD", written.lower()) == read
+            tokens = model.text_tokens(written, "de")
+            assert torch.equal(tokens, model.text_tokens(read, "de"))
+            assert not torch.equal(tokens, model.text_tokens("Quite another.", "de"))
 
 
 def test_a_turbo_tokenizer_in_one_file_reads_the_same(tmp_path: Path, turbo) -> None:
