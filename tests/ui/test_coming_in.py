@@ -247,7 +247,7 @@ def test_a_piece_of_a_script_pasted_into_a_row_becomes_lines(page, write):
     page.keyboard.press("Control+z")
     page.wait_for_function("() => document.querySelectorAll('#lines .line').length === 2")
     page.locator("#lines .line-text").first.click()
-    page.keyboard.press("End")
+    page.keyboard.press("Revoke")
     page.evaluate(PASTE, "He said: no.\nAnd left.")
     assert texts(page)[0] == "One.He said: no. And left."
 

@@ -39,7 +39,7 @@ def stored(page, project_id):
 def test_a_line_is_typed_in_its_row_and_kept(page, write):
     project = write(THREE, 3)
     row(page, 1).locator(".line-text").click()
-    page.keyboard.press("End")
+    page.keyboard.press("Revoke")
     page.keyboard.type(" And this.")
     assert texts(page) == ["One.", "Two and more. And this.", "Three."]
     assert stored(page, project) == texts(page)
@@ -98,7 +98,7 @@ def test_by_keyboard_alone_a_scene_is_written_and_put_in_order(page, write):
 def test_single_keys_are_letters_while_typing(page, write):
     write(THREE, 3)
     row(page, 0).locator(".line-text").click()
-    page.keyboard.press("End")
+    page.keyboard.press("Revoke")
     page.keyboard.type(" rlp?")
     assert texts(page)[0] == "One. rlp?"
     assert not page.is_visible("#keys")
@@ -231,7 +231,7 @@ def test_replace_all_says_what_it_did(page, write):
 def test_pasted_paragraphs_stay_one_line(page, write):
     write(THREE, 3)
     row(page, 0).locator(".line-text").click()
-    page.keyboard.press("End")
+    page.keyboard.press("Revoke")
     page.evaluate(
         """() => {
           const data = new DataTransfer();
@@ -257,7 +257,7 @@ def test_an_empty_project_says_how_to_begin(page):
 def test_what_is_being_typed_is_not_tidied_under_the_hand(page, write):
     project = write(THREE, 3)
     row(page, 0).locator(".line-text").click()
-    page.keyboard.press("End")
+    page.keyboard.press("Revoke")
     page.keyboard.type(" a ")
     saved(page)
     page.keyboard.type("b")

@@ -41,7 +41,7 @@ def test_marks_stand_at_their_lines_and_the_panel_tells_all(page, write):
 def test_a_mark_comes_and_goes_while_one_writes_and_no_row_moves(page, write):
     write("Mara: One.\nTomas: Two.\nMara: Three.", 3)
     page.click("#lines .line-text >> nth=1")
-    page.keyboard.press("End")
+    page.keyboard.press("Revoke")
     before = tops(page)
     page.keyboard.type(" [gasp]")
     marks(page, 1)

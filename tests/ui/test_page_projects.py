@@ -13,7 +13,7 @@ TWO = "Mara: One.\nTomas: Two."
 
 def type_into(page, number, text):
     page.locator("#lines .line-text").nth(number).click()
-    page.keyboard.press("End")
+    page.keyboard.press("Revoke")
     page.keyboard.type(text)
 
 

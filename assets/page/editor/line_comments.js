@@ -117,7 +117,7 @@ export class LineComments {
     setText(find("time"), whenOf(comment.at_s));
     find("time").setAttribute("datetime", new Date(comment.at_s * 1000).toISOString());
     setText(find("text"), text);
-    setText(find("resolve"), resolved ? t`Open again` : t`Resolve`);
+    setText(find("resolve"), resolved ? t`Reopen` : t`Resolve`);
     find("resolve").setAttribute("aria-pressed", String(resolved));
     find("resolve").addEventListener("click", () => this.#resolve(comment));
     find("delete").ariaLabel = t`Delete the comment of ${author}`;
@@ -150,18 +150,18 @@ export class LineComments {
     localStore.set(NAME_KEY, author);
     byId("comment-text").value = "";
     this.#parts.project.edit([{ op: "comment", comment_id: newId(), line_id: this.#lineId, author, text }]);
-    return announce(t`The comment is there.`);
+    return announce(t`Comment added.`);
   }
 
   #resolve({ comment_id: commentId, resolved }) {
     this.#parts.project.edit([{ op: "change_comment", comment_id: commentId, resolved: !resolved }]);
-    announce(resolved ? t`The comment is open again.` : t`The comment is resolved.`);
+    announce(resolved ? t`Comment reopened.` : t`Comment resolved.`);
   }
 
   #delete({ comment_id: commentId, line_id: lineId, author, text }) {
     this.#parts.project.edit([{ op: "delete_comment", comment_id: commentId }]);
     const back = { op: /** @type {const} */ ("comment"), comment_id: commentId, line_id: lineId, author, text };
-    showDone(t`The comment is deleted.`, { label: t`Undo`, press: () => this.#parts.project.edit([back]) });
+    showDone(t`Comment deleted.`, { label: t`Undo`, press: () => this.#parts.project.edit([back]) });
   }
 }
 

@@ -44,7 +44,7 @@ export class ParamControls {
       const [backTo] = new Set(lines.map((line) => inherited(line, name)));
       reset.hidden = lines.every((line) => (line.params?.[name] ?? null) === null);
       reset.title = backTo === undefined ? "" : t`Back to ${lines[0].speaker}’s own: ${backTo}`;
-      reset.setAttribute("aria-label", t`${param.label}: back to the ${backTo === undefined ? "engine" : "character"}’s own`);
+      reset.setAttribute("aria-label", t`${param.label}: reset to ${backTo === undefined ? "engine" : "character"}’s`);
     }
     this.#showStrays(lines);
   }
@@ -215,7 +215,7 @@ export class LinePanel {
 
   /** @param {Line | undefined} line the only one that is marked */
   #title(line) {
-    if (!line) return "Scene";
+    if (!line) return t`Scene`;
     const kind = { silence: t`Pause`, audio: t`Recording` }[line.kind];
     const spoken = this.#parts.project.lines.filter((one) => one.kind !== "silence");
     return kind ?? t`Line ${spoken.indexOf(line) + 1}`;
@@ -262,7 +262,7 @@ export class LinePanel {
     put("instruct", shared(lines.map(({ params }) => params ?? {}), "instruct"));
     const single = lines.length === 1;
     const usual = this.#parts.playback.gapBefore(lines[0].line_id);
-    field("gap").dataset.empty = single && usual ? t`${usual.toFixed(2)}, as usual` : t`as usual`;
+    field("gap").dataset.empty = single && usual ? t`${usual.toFixed(2)} (default)` : t`default`;
     put("gap", shared(lines.map(({ params }) => params ?? {}), GAP));
     for (const [name, by] of [["before", -1], ["after", 1]]) {
       field(name).disabled = !single;

@@ -81,7 +81,7 @@ export class LineRecorder {
   /** Open the microphone's panel for a line that is spoken. @param {string | null} lineId */
   open(lineId) {
     const line = this.#parts.project.line(lineId);
-    if (line?.kind !== "speech") return announce(t`Choose a line that is spoken first.`);
+    if (line?.kind !== "speech") return announce(t`Select a speech line first.`);
     this.#parts.player.stop();
     byId("record-acted").checked = localStore.get(ACTED_KEY) !== "false";
     this.#sheet.open();
@@ -114,10 +114,10 @@ export class LineRecorder {
     setText(byId("record-title"), line.speaker || t`No speaker`);
     this.#dialog.querySelector(".swatch").style.background = safeColour(this.#parts.lines.colour(line.speaker));
     setText(byId("record-before"), before ? `${before.speaker}: ${before.text}` : "");
-    setText(byId("record-text"), line.text || t`Nothing is written in this line.`);
+    setText(byId("record-text"), line.text || t`This line has no text.`);
     setText(byId("record-after"), after ? `${after.speaker}: ${after.text}` : "");
     setHidden(byId("record-acted-part"), !this.#canAct);
-    setText(byId("record-acted-word"), t`Say it in the voice of ${line.speaker}`);
+    setText(byId("record-acted-word"), t`Convert to ${line.speaker}’s voice`);
     byId("record-previous").disabled = this.#isBusy || !this.#neighbour(-1, isSaid, order);
     byId("record-next").disabled = this.#isBusy || !this.#neighbour(1, isSaid, order);
     setHidden(byId("record-listen"), this.#state !== "idle" || !line.take);
@@ -185,7 +185,7 @@ export class LineRecorder {
       this.#tick(begun);
       for (let left = COUNT; left && !isOver(); left -= 1) {
         setText(byId("record-count"), String(left));
-        setText(byId("record-state"), t`Recording begins in ${left}`);
+        setText(byId("record-state"), t`Recording starts in ${left}`);
         await new Promise((done) => setTimeout(done, COUNT_MS));
       }
       if (isOver()) return undefined;
@@ -233,7 +233,7 @@ export class LineRecorder {
     const sending = (this.#sending = new AbortController());
     this.#sheet.say("");
     this.#turn("sending");
-    setText(byId("record-state"), acted ? t`It is being said in the voice of ${this.#line?.speaker}…` : t`The take is being kept…`);
+    setText(byId("record-state"), acted ? t`Converting to ${this.#line?.speaker}’s voice…` : t`Saving the take…`);
     try {
       await this.#parts.project.addRecording(lineId, blob, acted, sending.signal);
       if (begun !== this.#begun) return;
@@ -249,8 +249,8 @@ export class LineRecorder {
   #kept() {
     const { take, n_takes: takes } = this.#line ?? {};
     const doubts = take ? takeIssues(take) : [];
-    setText(byId("record-state"), t`Kept as take ${takes}.`);
-    if (doubts.length) this.#sheet.say(t`It is kept, but: ${doubts.join(" ")}`);
+    setText(byId("record-state"), t`Saved as take ${takes}.`);
+    if (doubts.length) this.#sheet.say(t`Saved, but: ${doubts.join(" ")}`);
     byId("record-go").focus();
   }
 

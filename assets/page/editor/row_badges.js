@@ -17,9 +17,9 @@ export function badgesOf(line, { next, directions, isStarred }) {
   const { mood, instruct, speed } = line.params ?? {};
   const pause = next?.kind === "silence" && !next.unspoken ? next.duration_s : null;
   const found = [
-    isStarred && ["star", "★", t`Its take has a star`],
+    isStarred && ["star", "★", t`Its take is starred`],
     mood && ["mood", String(mood), t`Mood: ${mood}`],
-    instruct && ["direction", String(instruct), t`How it is said: ${instruct}`],
+    instruct && ["direction", String(instruct), t`Direction: ${instruct}`],
     !instruct && directions.length > 0 && ["direction", "direction", directions.map(({ note }) => note).join(" ")],
     speed !== undefined && Number(speed) !== 1 && ["speed", `${speed} ×`, t`Speed: ${speed}`],
     line.language && ["language", line.language, t`Language: ${line.language}`],

@@ -119,9 +119,9 @@ export class TakesPanel {
 
   /** Hear A or B, whichever wasn't heard last; from the same place, if one is playing. */
   compare() {
-    if (!this.#line) return announce(t`Choose a line to compare its takes.`);
+    if (!this.#line) return announce(t`Select a line to compare its takes.`);
     const [used, rival] = this.#pair;
-    if (!rival) return announce(t`There is one take only. R makes another.`);
+    if (!rival) return announce(t`There is only one take. Press R for another.`);
     const next = (this.#heard ?? used) === used ? rival : used;
     const at = this.#audio.paused ? 0 : this.#audio.currentTime;
     this.#hear(next, at);
@@ -131,7 +131,7 @@ export class TakesPanel {
   /** Use the take that was heard last. */
   useHeard() {
     const heard = this.#takes.find(({ take_id: takeId }) => takeId === this.#heard);
-    if (!this.#line || !heard) return announce(t`Nothing was heard to be used. A compares takes.`);
+    if (!this.#line || !heard) return announce(t`Play a take first. Press A to compare takes.`);
     if (heard.take_id !== this.#line.take?.take_id) this.#choose(heard.take_id);
     return announce(t`${this.#nameOf(heard.take_id)} is in use.`);
   }
@@ -144,13 +144,13 @@ export class TakesPanel {
 
   /** Free all takes but those with a star, or the one in use where none has; locked ones stay. */
   keepBest() {
-    if (!this.#line || this.#takes.length < 2) return announce(t`There is nothing to free: there is one take only.`);
+    if (!this.#line || this.#takes.length < 2) return announce(t`Nothing to clean up: there is only one take.`);
     const used = this.#line.take?.take_id;
     const starred = this.#takes.filter(({ take_id: takeId }) => this.#starred.includes(takeId));
     const ids = starred.map(({ take_id: takeId }) => takeId);
     const best = ids.length === 0 || ids.includes(used) ? used : ids[0];
     const others = this.#takes.filter(({ take_id: takeId, locked }) => takeId !== best && !locked && !ids.includes(takeId));
-    if (!others.length) return announce(t`There is nothing to free: the other takes are locked or have a star.`);
+    if (!others.length) return announce(t`Nothing to clean up: the other takes are locked or starred.`);
     const freed = others.map(({ take_id: takeId }) => takeId);
     this.#parts.commands.keepBest(this.#line.line_id, best === this.#line.chosen ? null : best, freed);
     this.#known = "";

@@ -41,9 +41,9 @@ export class CoverChoice {
     try {
       await api.putCover(this.#project.id, image);
       this.#image.setAttribute("src", `${api.coverUrl(this.#project.id)}?at=${Date.now()}`);
-      announce(t`The cover is kept with the project.`);
+      announce(t`Cover saved with the project.`);
     } catch (error) {
-      showError(t`The image can’t be the cover`, error);
+      showError(t`Couldn’t use this image`, error);
     }
   }
 
@@ -53,9 +53,9 @@ export class CoverChoice {
       this.#image.removeAttribute("src");
       this.#show(false);
       byId("cover-choose").focus();
-      announce(t`The project has no cover now.`);
+      announce(t`Cover removed.`);
     } catch (error) {
-      showError(t`The cover can’t be taken away`, error);
+      showError(t`Couldn’t remove the cover`, error);
     }
   }
 }

@@ -168,7 +168,7 @@ export class SoundExport {
     try {
       saveBlob(await api.readSoundCaptions(projectId, exportId), `${name}.srt`);
     } catch (error) {
-      showError(t`The captions can’t be saved`, error);
+      showError(t`Couldn’t save the captions`, error);
     }
   }
 
@@ -296,12 +296,12 @@ export class Exports {
     const missing = [countedSentence(silent, t`has no audio and is left out`, t`have no audio and are left out`),
       countedSentence(old.filter((line) => !line.locked), t`plays as before its last change`, t`play as before their last change`)];
     if (silent.length === audible.length) {
-      const why = t`Nothing has been read yet. Press Generate all first.`;
+      const why = t`Nothing has been generated yet. Press Play first.`;
       showError(t`There is no audio to export`, new Error(why));
       return false;
     }
     const parts = missing.filter(Boolean);
-    if (parts.length) parts.push(t`Press Generate all, then save again.`);
+    if (parts.length) parts.push(t`Press Generate all, then export again.`);
     if (locked.length) parts.push(countedSentence(locked, t`is locked and plays as before its last change: unlock it first`, t`are locked and play as before their last change: unlock them first`));
     showNotice("export", { kind: "warning", title: t`The file doesn’t contain the whole scene.`, text: parts.join(" ") || null });
     if (parts.length) announce(parts.join(" "));

@@ -146,7 +146,7 @@ export class FileDrop {
 export function openSoundForm() {
   const [button, menu] = [byId("download"), byId("sound-form")];
   if (button.disabled) {
-    const why = t`Nothing has been read yet. Press Generate all first.`;
+    const why = t`Nothing has been generated yet. Press Play first.`;
     return showError(t`There is no audio to export`, new Error(why));
   }
   if (menu.hidden) button.click();

@@ -33,15 +33,15 @@ export class Proposals {
     const proposal = wanted && (await this.#read(id));
     if (this.#noticed !== wanted) return;
     const press = () => this.#review();
-    const title = proposal ? t`A program proposes ${formatCount(proposal.changes.length, "change")}.` : "";
-    const text = proposal ? proposal.note || t`Nothing changes before you accept.` : null;
-    showNotice("proposal", { title, text, act: { label: "Review", press }, dismiss: () => {} });
+    const title = proposal ? t`A program suggests ${formatCount(proposal.changes.length, "change")}.` : "";
+    const text = proposal ? proposal.note || t`Nothing changes until you accept.` : null;
+    showNotice("proposal", { title, text, act: { label: t`Review`, press }, dismiss: () => {} });
   }
 
   /** @returns {Promise<Proposal | null>} null if it is gone */
   async #read(id) {
     return api.readProposal(id).catch((error) => {
-      if (error.status !== 404) showError(t`The proposal can't be shown`, error);
+      if (error.status !== 404) showError(t`Couldn’t show the proposal`, error);
       return null;
     });
   }
@@ -57,12 +57,12 @@ export class Proposals {
       if (answer === "accept") await this.#accept(proposal);
       if (answer === "reject") await api.rejectProposal(id, proposal.proposal_id);
     } catch (error) {
-      showError(t`The proposal can't be answered`, error);
+      showError(t`Couldn’t answer the proposal`, error);
     }
   }
 
   async #accept({ proposal_id: proposalId, changes }) {
-    const press = () => this.#project.travel("undo").catch((error) => showError(t`This can't be undone`, error));
+    const press = () => this.#project.travel("undo").catch((error) => showError(t`This can’t be undone`, error));
     await this.#project.accept(proposalId);
     showDone(t`${formatCount(changes.length, "change")} accepted.`, { label: t`Undo`, press });
   }
@@ -71,7 +71,7 @@ export class Proposals {
   #show({ state, note, changes }) {
     const expired = state !== "waiting";
     setText(byId("proposal-title"), expired ? t`This proposal is out of date` : `${formatCount(changes.length, "proposed change")}`);
-    setText(byId("proposal-note"), expired ? t`The lines have changed since. Ask the program for it again.` : note);
+    setText(byId("proposal-note"), expired ? t`The lines have changed since. Ask the program again.` : note);
     byId("proposal-accept").disabled = expired;
     byId("proposal-changes").replaceChildren(...changes.map((change) => this.#row(change)));
   }
@@ -91,7 +91,7 @@ export class Proposals {
   #placeOf(lineId, isNew) {
     const numbered = this.#project.lines.filter(({ kind }) => kind !== "silence");
     const at = numbered.findIndex(({ line_id: other }) => other === lineId) + 1;
-    if (isNew) return lineId === null ? t`New first line` : at ? t`New, after line ${at}` : "New";
+    if (isNew) return lineId === null ? t`New first line` : at ? t`New, after line ${at}` : t`New`;
     return at ? t`Line ${at}` : t`Between the lines`;
   }
 }

@@ -33,10 +33,10 @@ export class ReviewLinks {
 
   #row({ review_id: reviewId, made_at_s: made, used_at_s: used }) {
     const row = fromTemplate("review-template");
-    setText(row.querySelector(".review-made"), t`Made ${dayOf(made)}`);
+    setText(row.querySelector(".review-made"), t`Created ${dayOf(made)}`);
     setText(row.querySelector(".review-used"), used === null ? t`not opened yet` : t`last used ${dayOf(used)}`);
     const end = row.querySelector("button");
-    end.ariaLabel = t`End the link made ${dayOf(made)}`;
+    end.ariaLabel = t`Revoke the link created ${dayOf(made)}`;
     end.addEventListener("click", () => this.#sheet.tries(() => this.#end(reviewId)));
     return row;
   }
@@ -48,14 +48,14 @@ export class ReviewLinks {
     setHidden(byId("reviews-made"), false);
     byId("reviews-url").focus();
     byId("reviews-url").select();
-    announce(t`The link is made.`);
+    announce(t`Link created.`);
     await this.#load();
   }
 
   async #end(reviewId) {
     await api.endReview(this.#project.id, reviewId);
     setHidden(byId("reviews-made"), true);
-    this.#sheet.say(t`The link has ended. Who still has it open sees nothing new.`, "done");
+    this.#sheet.say(t`Link revoked. Anyone who still has it open sees nothing new.`, "done");
     await this.#load();
     byId("reviews-make").focus();
   }

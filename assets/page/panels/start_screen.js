@@ -44,7 +44,7 @@ export class StartScreen {
       await this.#bring(await (await api.readExample(name)).text());
       this.#offerExamples(false);
     } catch (error) {
-      showError(t`The example can't be opened`, error);
+      showError(t`Couldn’t open the example`, error);
     }
   }
 

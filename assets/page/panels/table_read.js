@@ -62,6 +62,6 @@ export async function copyText(field, said = t`The link is copied.`) {
     else document.execCommand("copy");
     showDone(said);
   } catch (error) {
-    showError(t`It can’t be copied. Mark it and copy it by hand`, error);
+    showError(t`Couldn’t copy it. Select it and copy it yourself`, error);
   }
 }

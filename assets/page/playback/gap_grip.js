@@ -55,7 +55,7 @@ export class GapGrip {
     const { playlist } = this.#timeline;
     const at = playlist.at(place);
     const space = spaceBefore(playlist, at) ?? this.#following(at);
-    if (!space) return announce(t`There is no space before the first line.`);
+    if (!space) return announce(t`There is no gap before the first line.`);
     const seconds = clamp(space, Math.round((secondsOf(space) + by * STEP_S) / STEP_S) * STEP_S);
     bus.emit("timeline.space", { space, seconds, group: `space-${space.line.line_id}` });
     return undefined;

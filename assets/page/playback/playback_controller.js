@@ -254,7 +254,7 @@ export class PlaybackController {
   /** One edit, so that one undo takes it back. */
   #setSpace({ space, seconds, group = null }) {
     this.#parts.project.edit([spaceEdit(space, seconds)], { group });
-    announce(t`${space.pause ? t`Pause` : "Gap"} before ${space.line.speaker ?? t`the recording`}: ${formatSpace(seconds)}`);
+    announce(t`${space.pause ? t`Pause` : t`Gap`} before ${space.line.speaker ?? t`the recording`}: ${formatSpace(seconds)}`);
   }
 
   /** Send the playing line to the studio, so that it is rendered first. */

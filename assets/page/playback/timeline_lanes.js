@@ -1,6 +1,7 @@
 /** The timeline's lanes: a speaker's lines as blocks with waveforms, and marks where a line failed or is doubtful. */
 import { byId, safeColour } from "../core/dom.js";
 import { fold } from "../core/format.js";
+import { t } from "../core/texts.js";
 import { drawWave } from "./waveform.js";
 
 /** @import { Line } from "../core/types" */
@@ -22,9 +23,9 @@ export class Lanes {
       const key = fold(speaker ?? NONE);
       if (this.#of.has(key)) continue;
       this.#of.set(key, Math.min(this.#of.size, most - 1));
-      this.names.push(speaker ?? "Recordings");
+      this.names.push(speaker ?? t`Recordings`);
     }
-    if (this.names.length > most) this.names = [...this.names.slice(0, most - 1), "Others"];
+    if (this.names.length > most) this.names = [...this.names.slice(0, most - 1), t`Others`];
   }
 
   /** @param {Line} line @returns {number} */

@@ -84,7 +84,7 @@ export class Following {
       this.#open();
     } catch (error) {
       if ([401, 403, 404].includes(error.status)) return this.#end(error);
-      say(t`The connection is lost. It is tried again…`);
+      say(t`Connection lost. Retrying…`);
       this.#soon(RETRY_MS);
     }
   }
@@ -113,7 +113,7 @@ export class Following {
     };
     source.onerror = () => {
       this.#close();
-      say(t`The connection is lost. It is tried again…`);
+      say(t`Connection lost. Retrying…`);
       this.#soon(RETRY_MS);
     };
   }

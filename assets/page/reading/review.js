@@ -52,8 +52,8 @@ class ReviewPage {
     find("speaker").style.setProperty("--colour", safeColour(this.#colours[line.speaker]));
     find("text").textContent = line.text;
     find("play").disabled = !line.take_id;
-    find("play").title = line.take_id ? "" : t`This line isn’t ready to be heard yet`;
-    find("play").ariaLabel = line.take_id ? t`Play: ${line.text.slice(0, 80)}` : t`Not ready to be heard yet`;
+    find("play").title = line.take_id ? "" : t`This line isn’t ready yet`;
+    find("play").ariaLabel = line.take_id ? t`Play: ${line.text.slice(0, 80)}` : t`Not ready yet`;
     find("comment").ariaLabel = t`Comment on: ${line.text.slice(0, 80)}`;
     find("comments").replaceChildren(...comments.map(commentItem));
     if (known) return row;
@@ -83,7 +83,7 @@ class ReviewPage {
     } catch (error) {
       if (error.name === "AbortError") return;
       this.#stop();
-      say(t`This line can't be played now. Load the page again.`);
+      say(t`This line can’t be played now. Reload the page.`);
     }
   }
 

@@ -116,7 +116,7 @@ class TableReadPage {
 }
 
 function whoOf({ kind, speaker }) {
-  return { heading: "Scene", note: t`Note`, action: t`Action`, audio: t`Recording` }[kind] ?? speaker ?? "";
+  return { heading: t`Scene`, note: t`Note`, action: t`Action`, audio: t`Recording` }[kind] ?? speaker ?? "";
 }
 
 /** @param {{status: number, message: string}} error */

@@ -75,7 +75,7 @@ export class CharacterPanel {
       input.addEventListener("change", () => input.validity.valid && input.value !== "" && this.#setParam(param.name, Number(input.value)));
     }
     range.addEventListener("input", () => (number.value = range.value));
-    reset.setAttribute("aria-label", t`Set ${param.label.toLowerCase()} back`);
+    reset.setAttribute("aria-label", t`Reset ${param.label.toLowerCase()}`);
     reset.addEventListener("click", () => {
       this.#setParam(param.name, null);
       number.focus();
@@ -97,7 +97,7 @@ export class CharacterPanel {
   }
 
   #edit(fields) {
-    const group = t`character ${characterKey(this.#project.view, this.#name)} ${Object.keys(fields)[0]}`;
+    const group = `character ${characterKey(this.#project.view, this.#name)} ${Object.keys(fields)[0]}`;
     this.#project.edit([{ op: "character", speaker: this.#name, fields }], { group });
     this.#show();
   }

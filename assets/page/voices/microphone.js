@@ -67,7 +67,7 @@ function explain(fault) {
     NotFoundError: t`There is no microphone. Connect one, or choose a file.`,
     NotReadableError: t`Another program uses the microphone. Close it and try again, or choose a file.`,
   };
-  return known[fault.name] ?? t`The microphone can't be used: ${fault.message}. Choose a file.`;
+  return known[fault.name] ?? t`Can’t use the microphone: ${fault.message}. Choose a file instead.`;
 }
 
 /** The current level of a stream, 0 to 1. */

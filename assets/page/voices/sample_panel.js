@@ -183,7 +183,7 @@ export class SamplePanel {
     setHidden(byId("sample-denoise"), !this.#offer.denoising);
     fillPresets(byId("sample-preset"), presets, byId("sample-preset").value || null, "");
     const { title, instead_of_sample: instead } = this.#offer;
-    setText(byId("sample-clones"), t`${title} can't clone a recording: its lines are spoken by ${instead}. Another voice engine can clone it later.`);
+    setText(byId("sample-clones"), t`${title} can’t clone a recording; ${instead} will speak instead. Another voice engine can clone it later.`);
     setHidden(byId("sample-clones"), cloning);
   }
 

@@ -270,7 +270,7 @@ export class VoicePanel {
 /** The source of a voice without a sample. */
 export function describeOwnVoice({ preset, description }, offer) {
   const manner = description && offer?.instructions ? `, ${description}` : "";
-  if (preset) return t`It has no sample and speaks with the engine voice ${offer ? presetLabel(offer, preset) : preset}${manner}.`;
+  if (preset) return t`Uses the engine voice ${offer ? presetLabel(offer, preset) : preset}${manner}.`;
   if (description) return t`Described voice: ${description}`;
   if (offer && !offer.builtin_voice) {
     return t`No recording yet, and ${offer.title} has no voice without one. ${remedy(offer)}`;

@@ -114,7 +114,7 @@ export class VoicePicker {
     const isFree = focusedElement()?.closest("#picker-list, #picker-next") !== null;
     this.#sound.toggle(byId("picker-next"), async (signal) => {
       await listed;
-      if (signal.aborted || !this.#shown.length) throw new DOMException(t`nothing to hear`, "AbortError");
+      if (signal.aborted || !this.#shown.length) throw new DOMException(t`nothing to play`, "AbortError");
       this.#select(this.#firstKey());
       if (isFree) this.#rowOf(this.#at)?.querySelector(".pick-open").focus();
       return this.#read(signal);
@@ -165,7 +165,7 @@ export class VoicePicker {
     this.#shown = this.#found.voices.filter((voice) => isShown(voice, filter, spoken));
     const all = this.#found.voices.length;
     const n = this.#shown.length;
-    setText(byId("picker-count"), n === 0 ? t`No voice matches. Change the search or the filters.` : n < all ? t`${n} of ${formatCount(all, "voice")}` : formatCount(all, "voice"));
+    setText(byId("picker-count"), n === 0 ? t`No matching voices. Try another search or filter.` : n < all ? t`${n} of ${formatCount(all, "voice")}` : formatCount(all, "voice"));
     byId("picker-list").replaceChildren();
     this.#grow();
     this.#mark();
@@ -201,7 +201,7 @@ export class VoicePicker {
 
   #about({ kind, engine, languages, gender, age, tags }) {
     const by = this.#found.engines.find(({ name }) => name === (engine ?? this.#found.engine));
-    const kinds = { automatic: t`chosen by the name`, sample: t`your recording`, described: t`Described voice`, none: t`no recording yet` };
+    const kinds = { automatic: t`chosen by name`, sample: t`your recording`, described: t`Described voice`, none: t`no recording yet` };
     const source = kinds[kind] ?? (engine ? by?.title ?? engine : t`engine voice`);
     const spoken = languages.length > 0 && languages.length <= 3 ? languages.map(languageName).join(", ") : "";
     return [source, gender, age, spoken, tags.join(", ")].filter(Boolean).join(" · ");
@@ -221,7 +221,7 @@ export class VoicePicker {
       const size = card?.download_bytes ? ` (${formatBytes(card.download_bytes)})` : "";
       const share = download?.fraction == null ? "" : ` ${Math.round(100 * download.fraction)} %`;
       const runs = download?.state === "running" || download?.state === "stopping";
-      setText(get, runs ? t`On its way${share}` : download?.state === "failed" ? t`Try again` : t`Download${size}`);
+      setText(get, runs ? t`Downloading${share}` : download?.state === "failed" ? t`Try again` : t`Download${size}`);
       get.disabled = runs || card?.downloadable === false;
       get.ariaLabel = `${get.textContent}: ${engine.title}`;
     }
@@ -357,10 +357,10 @@ function languageName(code) {
 
 /** What choosing a voice means beyond its sound. */
 function noteOn(voice, engine, { engine: own, engines }, speaker) {
-  if (engine?.to_fetch) return t`${engine.title} isn't on this machine yet. Download it to hear its voices.`;
-  if (engine && engine.name !== own) return t`The whole scene goes to ${engine.title} with it; Undo brings it back.`;
+  if (engine?.to_fetch) return t`${engine.title} isn’t downloaded yet. Download it to hear its voices.`;
+  if (engine && engine.name !== own) return t`This sets ${engine.title} for the whole scene. You can undo it.`;
   const now = engines.find(({ name }) => name === own);
-  if (voice?.kind === "sample" && now && !now.cloning) return t`${now.title} can't clone a recording: ${speaker.name} gets ${now.instead_of_sample}.`;
+  if (voice?.kind === "sample" && now && !now.cloning) return t`${now.title} can’t clone a recording: ${speaker.name} gets ${now.instead_of_sample}.`;
   return "";
 }
 
