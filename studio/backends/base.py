@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from studio.audio.clip import Clip, Samples
 from studio.dialog.model import ParamValue, SpeechLimits
 from studio.errors import BadInput
-from studio.voices.automatic import DescribeVoice, VoiceTraits
+from studio.voices.automatic import VoiceTraits
 from studio.voices.speaker import EngineVoice, Voice, VoiceKinds
 
 
@@ -190,30 +190,6 @@ class Capabilities:
             described=self.described_voices,
             presets=frozenset(preset.preset_id for preset in self.presets),
         )
-
-
-def describe_engines(
-    backend: Backend, others: Iterable[Backend], language: str | None = None
-) -> list[DescribeVoice]:
-    """How names sound on backends on which they choose voices, the first one's before others'.
-
-    Args:
-        backend: Of the scene.
-        others: To which it may be changed.
-        language: Of the scene, if known.
-    """
-    found: list[DescribeVoice] = []
-    for one in (backend, *(other for other in others if other.name != backend.name)):
-        can = one.capabilities
-        if can.describe_builtin is not None and len(can.presets) > 1:
-            found.append(partial(_describe, can.describe_builtin, language))
-    return found
-
-
-def _describe(
-    describe: Callable[[str, str | None], VoiceTraits], language: str | None, name: str
-) -> VoiceTraits:
-    return describe(name, language)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from studio.backends.base import Backend, FetchesWeights, ManagesWeights, canonical_name
@@ -21,6 +21,7 @@ from studio.backends.sherpa.backend import SherpaBackend
 from studio.backends.sherpa.catalogue import CATALOGUE, CatalogueModel
 from studio.errors import ModelUnavailable, SettingError
 from studio.setup.commands import program
+from studio.voices.automatic import DescribeVoice, VoiceTraits
 
 
 def _make_small_voice(model: CatalogueModel, _options: BackendOptions) -> Backend:
@@ -52,6 +53,34 @@ def create(name: str, options: BackendOptions = DEFAULTS) -> Backend:
     if factory is None:
         raise SettingError(f"There is no backend “{name}”. Choose one of: {', '.join(BACKENDS)}.")
     return factory(options)
+
+
+@cache
+def _list_naming_backends() -> tuple[Backend, ...]:
+    """The backends on which a name chooses a voice; always all, so that every door has the same."""
+    return tuple(create(name) for name in ("draft", *CATALOGUE))
+
+
+def describe_engines(backend: Backend, language: str | None = None) -> list[DescribeVoice]:
+    """How names sound on the engines on which they choose voices.
+
+    Args:
+        backend: Of the scene; it comes first.
+        language: Of the scene, if known.
+    """
+    found: list[DescribeVoice] = []
+    others = (one for one in _list_naming_backends() if one.name != backend.name)
+    for one in (backend, *others):
+        can = one.capabilities
+        if can.describe_builtin is not None and len(can.presets) > 1:
+            found.append(partial(_describe, can.describe_builtin, language))
+    return found
+
+
+def _describe(
+    describe: Callable[[str, str | None], VoiceTraits], language: str | None, name: str
+) -> VoiceTraits:
+    return describe(name, language)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from weakref import WeakValueDictionary
 
-from studio.backends.base import Backend
 from studio.dialog.gaps import check_gap
 from studio.dialog.model import Dialog, name_key
 from studio.engine.engine import SpeechEngine
@@ -217,7 +216,6 @@ class Projects:
         disk: Disk | None = None,
         aligner: WordAligner | None = None,
         recognisers: Recognisers | None = None,
-        list_backends: Callable[[], Iterable[Backend]] = tuple,
     ) -> None:
         """Store projects in `root`, which is created with the first one.
 
@@ -229,7 +227,6 @@ class Projects:
             disk: Writes files; replaced in tests.
             aligner: Times the words of takes; None times none.
             recognisers: Check the words of takes; closed with the projects. None checks nothing.
-            list_backends: All that a project may choose.
         """
         self._root = root
         self._disk = disk or Disk()
@@ -247,7 +244,6 @@ class Projects:
             word_timer=self._timer,
             checker=self._checker,
             checks=self._checks,
-            list_backends=list_backends,
         )
         if self._checker is not None:
             engine.renderer.find_word_issues = self._checker.find_issues

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -18,8 +18,8 @@ from studio.backends.base import (
     Backend,
     Capabilities,
     canonical_name,
-    describe_engines,
 )
+from studio.backends.registry import describe_engines
 from studio.dialog.directions import directed_mood
 from studio.dialog.gaps import GAP
 from studio.dialog.model import (
@@ -423,7 +423,6 @@ class ProjectDeps:
         word_timer: Times the words of takes; None times none.
         checker: Checks the words of takes; None where nobody does.
         checks: In which it does so.
-        list_backends: All that a project may choose, on which automatic voices are kept apart.
     """
 
     engine: SpeechEngine
@@ -434,7 +433,6 @@ class ProjectDeps:
     word_timer: WordTimer | None = None
     checker: WordChecker | None = None
     checks: CheckQueue | None = None
-    list_backends: Callable[[], Iterable[Backend]] = tuple
 
 
 class VoiceResolver:
@@ -575,7 +573,7 @@ class VoiceResolver:
 
         kept = {name: chosen.get(name_key(name), name) for name in known.old if is_automatic(name)}
         new = [name for name in known.new if name_key(name) not in chosen and is_automatic(name)]
-        describe = describe_engines(backend, self._deps.list_backends(), document.settings.language)
+        describe = describe_engines(backend, document.settings.language)
         named = choose_voice_names(new, kept, describe)
         return replace(document, first_names={**document.first_names, **named})
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from studio.backends.base import Backend, canonical_name, describe_engines
+from studio.backends.base import canonical_name
+from studio.backends.registry import describe_engines
 from studio.dialog.gaps import Gaps
 from studio.dialog.model import Dialog, Pronounce
 from studio.dialog.planning import plan
@@ -57,14 +58,8 @@ class RenderOptions:
 class RenderJobs:
     """The renders of one workspace; safe from any thread but the engine's own."""
 
-    def __init__(
-        self,
-        root: Path,
-        engine: SpeechEngine,
-        library: SpeakerLibrary,
-        list_backends: Callable[[], Iterable[Backend]] = tuple,
-    ) -> None:
-        """Store renders in a folder; `list_backends` as in `ProjectDeps`.
+    def __init__(self, root: Path, engine: SpeechEngine, library: SpeakerLibrary) -> None:
+        """Store renders in a folder.
 
         Raises:
             StorageFailed: It can't be created or written.
@@ -72,7 +67,6 @@ class RenderJobs:
         self._root = ensure_writable(root)
         self._engine = engine
         self._library = library
-        self._list_backends = list_backends
         # Guards the running renders and the folders, or two threads would delete the same one.
         self._lock = threading.Lock()
         self._running: list[Render] = []
@@ -93,7 +87,7 @@ class RenderJobs:
         backend = self._engine.models.get_manager(name).backend
         capabilities = backend.capabilities
         QUEUE_LIMIT.check(self._engine)
-        engines = describe_engines(backend, self._list_backends())
+        engines = describe_engines(backend)
         first_names = name_voices(dialog, engines, self._library, options.voices)
         cast = Cast(self._library, options.voices, first_names=first_names)
         planned = plan(

@@ -13,7 +13,8 @@ import numpy as np
 from studio.audio.clip import Clip, Samples
 from studio.audio.export import check_silence
 from studio.audio.mastering import Mastering
-from studio.backends.base import canonical_name, describe_engines
+from studio.backends.base import canonical_name
+from studio.backends.registry import describe_engines
 from studio.dialog.gaps import Gaps
 from studio.dialog.model import Dialog, Notice, Pronounce
 from studio.dialog.planning import FailedSegment, plan
@@ -114,7 +115,7 @@ class SpeechStream:
         backend = studio.engine.models.get_manager(backend_name).backend
         capabilities = backend.capabilities
         QUEUE_LIMIT.check(studio.engine)
-        engines = describe_engines(backend, studio.backends().values())
+        engines = describe_engines(backend)
         first_names = name_voices(dialog, engines, studio.speakers, options.voices)
         cast = Cast(studio.speakers, {}, first_names=first_names, given=options.voices)
         planned = plan(

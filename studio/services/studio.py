@@ -104,9 +104,6 @@ class Studio:
         self.speakers.watch(lambda: engine.changes.append(StateChange.SPEAKERS))
         self._owns_aligner = aligner is None
         self.aligner = aligner or WordAligner()
-        self._jobs = RenderJobs(
-            options.workspace / "renders", engine, self.speakers, self._list_backends
-        )
         self.kept_loudness = LoudnessStore(options.workspace / "loudness.json")
         self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
         self.previews = VoicePreviews(self.speakers, engine)
@@ -125,7 +122,6 @@ class Studio:
             lambda: self.backend_name,
             aligner=self.aligner,
             recognisers=recognisers,
-            list_backends=self._list_backends,
         )
         uploads = SampleUploads(options.workspace / "uploads")
         self.listener = SampleListener(recognisers)
@@ -212,9 +208,6 @@ class Studio:
             name: self.engine.models.get_manager(name).backend
             for name in self.options.backend_names
         }
-
-    def _list_backends(self) -> list[Backend]:
-        return list(self.backends().values())
 
     def load_model(self) -> None:
         """Load the voice engine's model now, and measure its speed if it hasn't spoken here yet.

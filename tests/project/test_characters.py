@@ -11,10 +11,12 @@ import pytest
 from project_scenes import Bench, document_of, ops, rendered
 from test_damage import IDA
 
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import BadInput
 from studio.project.characters import PLAIN, Character, change_character
 from studio.project.document import Document, ProjectLine, encode_document, read_document
 from studio.project.scene_export import build_scene
+from studio.services.studio import Studio
 
 
 def character(speaker: str, **fields: object) -> dict[str, object]:
@@ -77,9 +79,8 @@ def test_a_renamed_character_keeps_its_settings(bench: Bench) -> None:
 
 def test_an_engines_voice_is_one_voice_whoever_has_it(bench: Bench) -> None:
     session = scene(bench)
-    edit(
-        session, character("Ida", voices={"draft": "f1"}), character("Tom", voices={"draft": "f1"})
-    )
+    both = [character(name, voices={"draft": "f1"}) for name in ("Ida", "Tom")]
+    edit(session, *both)
     voices = [session.cast.load_voice(name) for name in ("ida", "Tom")]
     assert [(one.preset, one.builtin_name) for one in voices] == [("f1", "f1")] * 2
     context = session.render_context
@@ -90,9 +91,15 @@ def test_an_engines_voice_is_one_voice_whoever_has_it(bench: Bench) -> None:
     bench.kill(session)
 
 
-def test_a_level_is_laid_out_and_needs_no_take(bench: Bench) -> None:
-    session = scene(bench)
+def spoken_scene(studio: Studio):
+    text = "Ida: One.\nIDA: Two.\nTom: Three."
+    session = studio.projects.create("Scene", read_dialog_text(text).dialog)
     rendered(session)
+    return session
+
+
+def test_a_level_is_laid_out_and_needs_no_take(studio: Studio) -> None:
+    session = spoken_scene(studio)
     plain = np.concatenate(list(build_scene(session).timeline.blocks()))
     takes = {one.take_id for line in session.document for one in session.list_takes(line.line_id)}
     edit(session, character("Tom", level_db=-6))
@@ -111,7 +118,6 @@ def test_a_level_is_laid_out_and_needs_no_take(bench: Bench) -> None:
     )
     now = {one.take_id for line in session.document for one in session.list_takes(line.line_id)}
     assert now == takes
-    bench.kill(session)
 
 
 def test_only_files_with_characters_state_the_newer_version(bench: Bench) -> None:
@@ -126,7 +132,7 @@ def test_only_files_with_characters_state_the_newer_version(bench: Bench) -> Non
         json.loads(line)["entry"]["version"]
         for line in (root / "edits.jsonl").read_bytes().splitlines()
     ]
-    assert versions == [1, 2]
+    assert versions == [1, 1, 2]
     edit(session, character("Ida", gap_s=None))
     session.save(now=True)
     snapshot = json.loads((root / "project.json").read_bytes())
@@ -185,10 +191,9 @@ def test_new_characters_of_an_old_project_leave_the_others_their_voices(bench: B
     bench.kill(session)
 
 
-def test_wav_of_lines_have_the_level_too(bench: Bench, tmp_path) -> None:
-    session = scene(bench)
+def test_files_of_lines_have_the_level_too(studio: Studio, tmp_path) -> None:
+    session = spoken_scene(studio)
     edit(session, character("Tom", level_db=-20))
-    rendered(session)
     path = tmp_path / "lines.zip"
     build_scene(session).write(path)
     with zipfile.ZipFile(path) as archive:
@@ -201,4 +206,3 @@ def test_wav_of_lines_have_the_level_too(bench: Bench, tmp_path) -> None:
     tom = next(peak for name, peak in peaks.items() if "Tom" in name)
     ida = max(peak for name, peak in peaks.items() if "Ida" in name)
     assert 0 < 4 * tom < ida
-    bench.kill(session)

@@ -179,7 +179,7 @@ def test_lines_have_what_their_character_has_and_may_say_otherwise(page, write, 
     write(SCENE, 4)
     page.focus("#cast [aria-label='Settings of Tom']")
     page.keyboard.press("Enter")
-    page.fill("#character-params .param-number >> nth=0", "1.5")
+    page.fill("#character-params .setting-number >> nth=0", "1.5")
     page.keyboard.press("Tab")
     page.fill("#character-level", "-6")
     page.keyboard.press("Tab")

@@ -66,8 +66,8 @@ export class CharacterPanel {
 
   #row(param) {
     const row = fromTemplate("character-param-template");
-    const [range, number, reset] = [".param-range", ".param-number", ".param-reset"].map((one) => row.querySelector(one));
-    setText(row.querySelector(".param-label"), param.label);
+    const [range, number, reset] = [".setting-range", ".setting-number", ".setting-reset"].map((one) => row.querySelector(one));
+    setText(row.querySelector(".setting-label"), param.label);
     row.title = param.help;
     for (const input of [range, number]) {
       Object.assign(input, { min: param.minimum, max: param.maximum, step: param.step });

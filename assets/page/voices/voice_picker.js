@@ -36,6 +36,8 @@ export class VoicePicker {
   #at = null;
   #asked = 0;
   #more;
+  /** @type {string | null} */
+  #shownFor = null;
 
   /**
    * @param {import("../document/project.js").Project} project
@@ -64,6 +66,7 @@ export class VoicePicker {
     for (const filter of FILTERS) filterField(filter).value = "";
     this.#found = { engine: "", engines: [], voices: [] };
     this.#shown = [];
+    this.#shownFor = null;
     byId("picker-list").replaceChildren();
     this.#sheet.open();
     byId("picker-next").focus();
@@ -98,20 +101,22 @@ export class VoicePicker {
   async #reload() {
     const asked = (this.#asked += 1);
     const speaker = this.#speaker;
-    const got = await this.#sheet.tries(async () => {
-      const found = await api.listVoices(this.#project.id, speaker.name);
-      if (asked === this.#asked) this.#found = found;
-    });
-    if (got && asked === this.#asked && this.#sheet.isOpen) {
-      this.#offerFilters();
-      this.#show();
-    }
+    /** @type {VoiceList | null} */
+    let found = null;
+    await this.#sheet.tries(async () => (found = await api.listVoices(this.#project.id, speaker.name)));
+    if (!found || asked !== this.#asked || !this.#sheet.isOpen) return;
+    const isShown = this.#shownFor === speaker.name && JSON.stringify(found) === JSON.stringify(this.#found);
+    this.#found = found;
+    if (isShown) return; // a row that is rebuilt would lose the focus
+    this.#shownFor = speaker.name;
+    this.#offerFilters();
+    this.#show();
   }
 
   /** A press opened the picker: what it makes audible is asked for in the same press, as Safari demands. */
   #sayFirst(listed) {
     this.#sound.hush();
-    const isFree = focusedElement()?.closest("#picker-list, #picker-next") !== null;
+    const isFree = focusedElement()?.closest("#picker-list, #picker-next") != null;
     this.#sound.toggle(byId("picker-next"), async (signal) => {
       await listed;
       if (signal.aborted || !this.#shown.length) throw new DOMException(t`nothing to play`, "AbortError");
@@ -166,9 +171,11 @@ export class VoicePicker {
     const all = this.#found.voices.length;
     const n = this.#shown.length;
     setText(byId("picker-count"), n === 0 ? t`No matching voices. Try another search or filter.` : n < all ? t`${n} of ${formatCount(all, "voice")}` : formatCount(all, "voice"));
+    const holds = focusedElement()?.closest("#picker-list") != null;
     byId("picker-list").replaceChildren();
     this.#grow();
-    this.#mark();
+    if (this.#at) this.#select(this.#at);
+    if (holds) (this.#rowOf(this.#at) ?? byId("picker-list").firstElementChild)?.querySelector(".pick-open").focus();
   }
 
   #grow() {
@@ -204,7 +211,8 @@ export class VoicePicker {
     const kinds = { automatic: t`chosen by name`, sample: t`your recording`, described: t`Described voice`, none: t`no recording yet` };
     const source = kinds[kind] ?? (engine ? by?.title ?? engine : t`engine voice`);
     const spoken = languages.length > 0 && languages.length <= 3 ? languages.map(languageName).join(", ") : "";
-    return [source, gender, age, spoken, tags.join(", ")].filter(Boolean).join(" · ");
+    const looks = tags.length ? [] : [gender, age]; // which such tags say
+    return [source, ...looks, spoken, tags.join(", ")].filter(Boolean).join(" · ");
   }
 
   /** What stands in the way of rows, or how far their download is. */
@@ -375,5 +383,5 @@ function offer(name, any, options) {
   const chosen = select.value;
   select.replaceChildren(new Option(any, ""), ...options);
   select.value = options.some(({ value }) => value === chosen) ? chosen : "";
-  setHidden(select, options.length < 2);
+  setHidden(select, options.length === 0);
 }

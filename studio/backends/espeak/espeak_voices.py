@@ -313,7 +313,8 @@ def describe_automatic(name: str, _language: str | None = None) -> VoiceTraits:
     dice = _Dice(name_key(name))
     variant = dice.pick(VARIANTS)
     semitones = dice.pick(_PITCH_SEMITONES)
-    label = f"{variant.label}, {semitones:+d}" if semitones else variant.label
+    shift = f", {semitones:+d}".replace("-", "−")
+    label = variant.label + (shift if semitones else "")
     pitch_hz = variant.middle_hz * 2 ** (semitones / 12)
     return VoiceTraits(label, pitch_hz, (float(_TIMBRES[variant.name]),))
 
