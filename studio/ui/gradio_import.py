@@ -2,8 +2,9 @@
 
 For every class of a component Gradio writes a `.pyi` file beside its sources, for editors. For that
 it parses the source and the file and compiles a template, each time it is imported, which took a
-third of a start. And it imports pandas for a function that the studio doesn't use: that waits until
-somebody does. No setting turns either off.
+third of a start. It imports pandas for a function that the studio doesn't use: that waits until
+somebody does. And where the package mcp is installed it imports that for a server that the studio
+has of its own: here it finds none. No setting turns any of these off.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from types import ModuleType
 _MODULE = "gradio.component_meta"
 _WRITER = "create_or_modify_pyi"
 _UNUSED = "pandas"
+_OPTIONAL = "mcp"
 
 
 @contextmanager
 def quick_gradio_import() -> Iterator[None]:
-    """Have Gradio, if it is first imported in the block, write no stub files and load no pandas.
+    """Have Gradio, if it is first imported in the block, load neither pandas nor mcp.
+
+    It writes no stub files, either.
 
     A Gradio without that function is imported as it is.
     """
@@ -39,6 +43,8 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname == _OPTIONAL:
+            raise ModuleNotFoundError("Gradio is imported without it.", name=fullname)
         if fullname not in (_MODULE, _UNUSED):
             return None
         found = PathFinder.find_spec(fullname, path, target)

@@ -108,7 +108,7 @@ TITLES = {
 }
 NOTED = {
     "gemini_prompt.md": "Style: bright.",
-    "gutenberg_cast.txt": "Nora, his wife.",
+    "gutenberg_cast.txt": "Torvald Helmer.",
     "radio_columns.txt": "KETTLE BOILS",
     "radio_numbered.txt": "RAIN ON A TIN ROOF",
     "song.lrc": "[ti:The Weir]",
