@@ -131,7 +131,7 @@ export class LineComments {
   #placeOf(lineId) {
     const number = this.#parts.lines.row(lineId)?.number?.textContent;
     const { speaker, text } = this.#parts.project.line(lineId) ?? {};
-    return number ? t`Line ${number}, ${speaker ?? "recording"}` : (text || t`Pause`);
+    return number ? t`Line ${number}, ${speaker ?? t`Recording`}` : (text || t`Pause`);
   }
 
   #jump(lineId) {

@@ -40,11 +40,11 @@ export class ParamControls {
       const shown = values.size === 1 ? [...values][0] : undefined;
       if (!isDirty(number)) number.value = shown === undefined ? "" : String(shown ?? param.default);
       if (!field.matches(":active")) field.value = String(shown ?? param.default);
-      number.placeholder = shown === undefined ? "different" : "";
+      number.placeholder = shown === undefined ? t`Mixed` : "";
       const [backTo] = new Set(lines.map((line) => inherited(line, name)));
       reset.hidden = lines.every((line) => (line.params?.[name] ?? null) === null);
       reset.title = backTo === undefined ? "" : t`Back to ${lines[0].speaker}’s own: ${backTo}`;
-      reset.setAttribute("aria-label", t`${param.label}: reset to ${backTo === undefined ? "engine" : "character"}’s`);
+      reset.setAttribute("aria-label", backTo === undefined ? t`${param.label}: engine default` : t`${param.label}: character’s value`);
     }
     this.#showStrays(lines);
   }
@@ -310,7 +310,7 @@ export class LinePanel {
 
   /** An option for lines with several values, which can't be chosen. */
   #differ(select) {
-    const option = new Option("different", "");
+    const option = new Option(t`Mixed`, "");
     Object.assign(option, { disabled: true, selected: true });
     option.dataset.stray = "true";
     select.add(option);
@@ -386,5 +386,5 @@ function put(name, value) {
   const input = field(name);
   if (isDirty(input)) return;
   input.value = value === undefined || value === null ? "" : String(value);
-  input.placeholder = value === undefined ? "different" : (input.dataset.empty ?? "");
+  input.placeholder = value === undefined ? t`Mixed` : (input.dataset.empty ?? "");
 }

@@ -20,7 +20,7 @@ export function badgesOf(line, { next, directions, isStarred }) {
     isStarred && ["star", "★", t`Its take is starred`],
     mood && ["mood", String(mood), t`Mood: ${mood}`],
     instruct && ["direction", String(instruct), t`Direction: ${instruct}`],
-    !instruct && directions.length > 0 && ["direction", "direction", directions.map(({ note }) => note).join(" ")],
+    !instruct && directions.length > 0 && ["direction", t`direction`, directions.map(({ note }) => note).join(" ")],
     speed !== undefined && Number(speed) !== 1 && ["speed", `${speed} ×`, t`Speed: ${speed}`],
     line.language && ["language", line.language, t`Language: ${line.language}`],
     line.seed !== null && line.seed !== undefined && ["seed", t`seed ${line.seed}`, t`Seed: ${line.seed}`],

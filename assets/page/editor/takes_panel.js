@@ -296,5 +296,5 @@ export class TakesPanel {
 /** Who said a take. @param {import("../core/types").Take} take */
 function madeBy({ source, backend }) {
   if (!source) return backend;
-  return source === "acted" ? t`recorded, voice by ${backend}` : "recorded";
+  return source === "acted" ? t`recorded, voice by ${backend}` : t`recorded`;
 }

@@ -7,7 +7,7 @@ import { RATE_HZ, takeIssues } from "../document/document.js";
 /** @import { Line, PageElement } from "../core/types" */
 
 const STATES = {
-  none: t`not generated yet`, queued: "waiting", generating: t`being generated`, stale: t`changed since`, failed: "failed",
+  none: t`not generated yet`, queued: t`waiting`, generating: t`being generated`, stale: t`changed since`, failed: t`failed`,
 };
 const MOST_CHARS = 140;
 const EDGE_PX = 8;

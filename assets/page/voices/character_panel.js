@@ -123,7 +123,7 @@ export class CharacterPanel {
   }
 
   #left() {
-    const button = [...byId("cast").querySelectorAll(".voice-settings")].find(({ ariaLabel }) => ariaLabel === `Settings of ${this.#name}`);
+    const button = [...byId("cast").querySelectorAll(".voice-settings")].find(({ ariaLabel }) => ariaLabel === t`Settings of ${this.#name}`);
     this.#name = null;
     button?.focus();
   }
