@@ -58,7 +58,8 @@ def create(name: str, options: BackendOptions = DEFAULTS) -> Backend:
 @cache
 def _list_naming_backends() -> tuple[Backend, ...]:
     """The backends on which a name chooses a voice; always all, so that every door has the same."""
-    return tuple(create(name) for name in ("draft", *CATALOGUE))
+    names = ("draft", *CATALOGUE)
+    return tuple(create(name) for name in names if name in BACKENDS)
 
 
 def describe_engines(backend: Backend, language: str | None = None) -> list[DescribeVoice]:

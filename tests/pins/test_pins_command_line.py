@@ -26,9 +26,9 @@ OPTIONS = {
     },
     "render": {
         "-h", "--help", "--backend", "--workspace", "--verbose", "-o", "--output", "--voice",
-        "--narrator", "--pronunciations", "--seed", "--tries", "--loudness", "--even", "--tracks",
-        "--json", "--format", "--language", "--speed", "--quiet", "--bitrate", "--title", "--cover",
-        "--names", "--podcast", "--keep-tries", "--gap", "--captions",
+        "--narrator", "--character", "--pronunciations", "--seed", "--tries", "--loudness",
+        "--even", "--tracks", "--json", "--format", "--language", "--speed", "--quiet", "--bitrate",
+        "--title", "--cover", "--names", "--podcast", "--keep-tries", "--gap", "--captions",
     },
     "doctor": {"-h", "--help"},
 }  # fmt: skip
