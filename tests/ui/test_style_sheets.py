@@ -11,7 +11,7 @@ PARTS = ROOT / "studio" / "ui" / "blocks.py"
 SHEETS = sorted(PAGE.glob("styles/*.css"))
 LONGEST = 300
 OF_GRADIO = {"gradio-container", "html-container", "main", "fillable", "wrap", "contain", "column"}
-OF_GRADIO |= {"prose", "dark"}
+OF_GRADIO |= {"prose", "dark", "divider"}
 
 pytestmark = pytest.mark.parametrize("sheet", SHEETS, ids=lambda path: path.name)
 
