@@ -122,8 +122,8 @@ async def follow_reading(
         is_over: Whether the stream has to end.
     """
     woken, sent = asyncio.Event(), (-1, -1)
+    logs: tuple[EventLog[Any], ...] = (session.events, session.play_head, *wakers)
     with ExitStack() as held:
-        logs: list[EventLog[Any]] = [session.events, session.play_head, *wakers]
         for log in logs:
             held.enter_context(log.waking(woken))
         while not (is_over() or session.events.closed):
