@@ -17,18 +17,18 @@ export class TableRead {
   /** @param {Pick<Parts, "project" | "player">} parts */
   constructor(parts) {
     this.#parts = parts;
-    bus.on("project.opened", () => (byId("table-read").href = this.#url));
+    bus.on("project.opened", () => (byId("table-read").href = this.#address));
     bus.on("player.changed", () => this.#send());
     byId("table-read-copy").addEventListener("click", () => this.#copy());
   }
 
-  get #url() {
+  get #address() {
     return new URL(`studio/read?project=${encodeURIComponent(this.#parts.project.id)}`, document.baseURI).href;
   }
 
   async #copy() {
     const field = document.createElement("input");
-    field.value = this.#url;
+    field.value = this.#address;
     byId("project-panel").append(field);
     const isLocal = LOCAL.has(location.hostname);
     await copyText(field, isLocal ? t`The link is copied. It opens on this machine only: for a phone, start the studio with --host 0.0.0.0.` : undefined);
