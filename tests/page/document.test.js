@@ -12,7 +12,7 @@ const line = (id, more = {}) => ({
 });
 const meta = {
   name: "Scene", cast: {}, settings: {}, speakers: [{ name: "Mara", colour: "#000000", lines: 3, voice: "built-in" }],
-  accepted_takes: [], starred_takes: [], pronunciations: [], can_undo: false, can_redo: false,
+  accepted_takes: [], starred_takes: [], pronunciations: [], comments: [], characters: {}, can_undo: false, can_redo: false,
 };
 const body = (lines, more = {}) => ({ ...meta, rev: 1, lines, ...more });
 const scene = () => documentOf(body([line("a"), line("b"), line("c")]));

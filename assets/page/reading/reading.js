@@ -68,6 +68,8 @@ export class Following {
     this.ended = ended;
     document.addEventListener("visibilitychange", () => (document.hidden ? this.#close() : this.again()));
     addEventListener("online", () => this.again());
+    // A connection over a network that is gone says nothing for minutes.
+    addEventListener("offline", () => this.#lose());
     this.again();
   }
 
@@ -84,9 +86,15 @@ export class Following {
       this.#open();
     } catch (error) {
       if ([401, 403, 404].includes(error.status)) return this.#end(error);
-      say(t`Connection lost. Retrying…`);
-      this.#soon(RETRY_MS);
+      this.#lose();
     }
+  }
+
+  #lose() {
+    if (this.#isOver) return;
+    this.#close();
+    say(t`Connection lost. Retrying…`);
+    this.#soon(RETRY_MS);
   }
 
   #end(error) {
@@ -111,11 +119,7 @@ export class Following {
       if (news.seq > this.#seq) this.#soon(Math.max(0, this.#readAt + REST_MS - performance.now()));
       return undefined;
     };
-    source.onerror = () => {
-      this.#close();
-      say(t`Connection lost. Retrying…`);
-      this.#soon(RETRY_MS);
-    };
+    source.onerror = () => this.#lose();
   }
 
   #close() {
