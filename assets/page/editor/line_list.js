@@ -70,8 +70,9 @@ export class LineRow {
 
   /** @param {{kind: string, text: string, title: string}[]} badges how it is said */
   badge(badges) {
+    if (!this.#badges && !badges.length) return;
     const badged = JSON.stringify(badges);
-    if (this.#badged === badged || (!this.#badges && !badges.length)) return;
+    if (this.#badged === badged) return;
     this.#badged = badged;
     if (!this.#badges) this.speaker.after((this.#badges = fromTemplate("badges-template")));
     this.#badges.replaceChildren(...badges.map(badgeOf));

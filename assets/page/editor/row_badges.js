@@ -37,6 +37,8 @@ function shorten(text) {
 export class RowBadges {
   #parts;
   #starred = null;
+  /** The pause below each line, by its id. @type {Map<string, string | null>} */
+  #pauses = new Map();
 
   /** @param {Pick<Parts, "project" | "hints" | "lines">} parts */
   constructor(parts) {
@@ -49,8 +51,20 @@ export class RowBadges {
     const { order: all, starred_takes: starred } = this.#parts.project.view;
     const restarred = starred !== this.#starred;
     this.#starred = starred;
-    if (order || restarred) return this.#showAll(all);
-    return this.#showAll(ids);
+    const moved = order ? this.#findMoved() : [];
+    return this.#showAll(restarred ? all : [...ids, ...moved]);
+  }
+
+  /** The lines that another pause follows than before, or none any more. @returns {string[]} */
+  #findMoved() {
+    const { order, lines } = this.#parts.project.view;
+    return order.filter((lineId, at) => {
+      const next = order[at + 1];
+      const pause = lines.get(next)?.kind === "silence" ? next : null;
+      if (this.#pauses.get(lineId) === pause) return false;
+      this.#pauses.set(lineId, pause);
+      return true;
+    });
   }
 
   /** @param {Iterable<string>} lineIds */

@@ -41,7 +41,7 @@ export function listenForShortcuts({ playback, spokenWords, commands, selection,
     h: () => commands.addHeading(), m: () => lineRecorder.open(at()),
     "Alt+ArrowUp": () => commands.shift(-1), "Alt+ArrowDown": () => commands.shift(1),
     g: () => gotoBar.open(), n: () => gotoBar.step(1), "Shift+n": () => gotoBar.step(-1), s: () => gotoBar.markSame(),
-    a: () => takes.compare(), u: () => takes.useHeard(), k: () => takes.keepBest(),
+    a: () => takes.compare(), u: () => takes.usePlayed(), k: () => takes.keepBest(),
     Escape: () => selection.go(null),
   };
   for (let digit = 0; digit <= 9; digit += 1) single[String(digit)] = () => typing.typeSeconds(digit);

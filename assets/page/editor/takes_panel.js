@@ -129,7 +129,7 @@ export class TakesPanel {
   }
 
   /** Use the take that was heard last. */
-  useHeard() {
+  usePlayed() {
     const heard = this.#takes.find(({ take_id: takeId }) => takeId === this.#heard);
     if (!this.#line || !heard) return announce(t`Play a take first. Press A to compare takes.`);
     if (heard.take_id !== this.#line.take?.take_id) this.#choose(heard.take_id);
@@ -263,18 +263,18 @@ export class TakesPanel {
     this.#heard = takeId;
     this.#audio.src = api.takeUrl(this.#parts.project.id, this.#line.line_id, takeId);
     this.#audio.currentTime = at;
-    this.#showHeard(takeId);
+    this.#showPlaying(takeId);
     this.#showMarks();
     this.#audio.play().catch(() => this.#hush());
   }
 
   #hush() {
     this.#audio.pause();
-    this.#showHeard(null);
+    this.#showPlaying(null);
   }
 
   /** @param {string | null} takeId of the take that plays */
-  #showHeard(takeId) {
+  #showPlaying(takeId) {
     for (const row of this.#list.children) {
       row.querySelector(".take-play").setAttribute("aria-pressed", String(row.dataset.take === takeId));
     }
