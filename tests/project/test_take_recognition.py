@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import wave
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from draft_ears import catalogue
 from gated import GatedDraft
 from project_scenes import IDA, ops, rendered, text_edit, until
 from scenes import OpenStudio
-from slipping import MUSIC, SILENCE, SLIPS, SlippingDraft
+from slipping import MUSIC, SILENCE, SLIPS, SlippingDraft, play_chords
 
+from studio.audio.clip import STUDIO_RATE_HZ
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import ModelUnavailable
 from studio.hearing.recognition import Recogniser, RecogniserModel
@@ -106,6 +108,50 @@ def test_a_take_of_silence_is_marked_once_and_holds_nobody_up(studio: Studio) ->
     assert silent.take.recognised.issues[0].message == "No words were understood in it."
     assert {view.state for view in (silent, good)} == {"ready"}
     assert not good.issues
+
+
+def add_recording(session: ProjectSession, folder: Path, seconds: float) -> str:
+    """A line that is a recording, at the scene's beginning."""
+    path = folder / "wind.wav"
+    with wave.open(str(path), "wb") as audio:
+        audio.setparams((1, 2, STUDIO_RATE_HZ, 0, "NONE", ""))
+        second = (1000 * play_chords(1.0)).astype("<i2").tobytes()
+        for _ in range(round(seconds)):
+            audio.writeframes(second)
+    with path.open("rb") as file:
+        name = session.add_audio("wind.wav", file)
+    line = {"line_id": "a" * 12, "kind": "audio", "path": name}
+    session.edit(ops({"op": "insert", "lines": [line]}), IDA, session.rev)
+    return "a" * 12
+
+
+def check_recording(
+    studio: Studio, folder: Path, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = count_checks(monkeypatch)
+    session = project(studio, GOOD)
+    line_id = add_recording(session, folder, seconds)
+    rendered(session)
+    ids = session.document.order
+    until(lambda: session.get_view(ids[1]).take.recognised is not None)
+    assert {view.state for view in session.list_views()} == {"ready"}
+    assert len(asked) == 1  # it has no text to be compared with
+    recording = session.get_view(line_id)
+    assert recording.issues == ()
+    assert recording.samples == round(seconds) * STUDIO_RATE_HZ
+
+
+def test_a_recording_is_no_line_to_check_and_holds_nobody_up(
+    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_recording(studio, tmp_path, 3, monkeypatch)
+
+
+@pytest.mark.campaign
+def test_a_recording_of_two_hours(
+    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_recording(studio, tmp_path, 7_200, monkeypatch)
 
 
 def test_nothing_is_checked_without_a_recogniser(open_studio: OpenStudio) -> None:
