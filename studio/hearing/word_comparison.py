@@ -181,8 +181,8 @@ def _find_cuts(words: Comparison) -> list[tuple[int, int]]:
     ends = len(words.written), len(words.said)
     if _fits_at_once((0, 0), ends):
         return [(0, 0), ends]
-    sides = ([unit.spellings[0] for unit in side] for side in (words.written, words.said))
-    blocks = SequenceMatcher(None, *sides).get_matching_blocks()
+    written, said = ([unit.spellings[0] for unit in side] for side in (words.written, words.said))
+    blocks = SequenceMatcher(None, written, said).get_matching_blocks()
     anchors = [(0, 0), *((a + n // 2, b + n // 2) for a, b, n in blocks if n >= _ANCHOR_WORDS)]
     cuts = [(0, 0)]
     for anchor, following in pairwise([*anchors, ends]):
