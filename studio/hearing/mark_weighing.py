@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from studio.hearing.transcript_diff import HeardText, MarkKind, WordMark, find_marks
+from studio.hearing.transcript_diff import MarkKind, TranscriptDiff, WordMark, find_marks
 from studio.hearing.word_comparison import CLEAR, Step
 from studio.hearing.word_sounds import count_letter_edits, find_letters_of, find_places
 from studio.hearing.word_times import WordFit
@@ -67,7 +67,7 @@ class _Weights:
 
 _REPEATED = _Weights(0.43, 5.9, 1.4, 4.7, 3.5)
 _WEIGHTS = {
-    MarkKind.MISSING: _Weights(0.33, 7.1, 1.1, 5.3, 5.6),
+    MarkKind.MISSING: _Weights(0.33, 7.1, 1.1, 5.3, 5.1),
     MarkKind.REPEATED: _REPEATED,
     MarkKind.EXTRA: _REPEATED,
     MarkKind.REPLACED: _Weights(0.21, 13.9, 2.15, 6.6, 8.9),
@@ -78,7 +78,7 @@ the tests' recogniser; `tests/hearing/test_planted_words.py` measures them on ot
 _UNLIKE_DIFFERENCE = 0.5
 
 
-def find_suspects(heard: HeardText) -> list[Suspect]:
+def find_suspects(heard: TranscriptDiff) -> list[Suspect]:
     """What to weigh: the marks of a take, and words of which it says more letters than written."""
     found = [_locate(mark, heard) for mark in find_marks(heard)]
     if found and found[0].mark.kind is MarkKind.UNLIKE:
@@ -87,7 +87,10 @@ def find_suspects(heard: HeardText) -> list[Suspect]:
 
 
 def weigh_suspects(
-    suspects: Sequence[Suspect], heard: HeardText, reading: HeardText, fits: Sequence[WordFit] = ()
+    suspects: Sequence[Suspect],
+    heard: TranscriptDiff,
+    reading: TranscriptDiff,
+    fits: Sequence[WordFit] = (),
 ) -> tuple[WordMark, ...]:
     """The marks that stand, in order of the text.
 
@@ -115,9 +118,11 @@ def _is_near(one: Suspect, other: Suspect) -> bool:
 class _Scale:
     """Weighs the suspects of one take."""
 
-    def __init__(self, heard: HeardText, reading: HeardText, fits: Sequence[WordFit]) -> None:
+    def __init__(
+        self, heard: TranscriptDiff, reading: TranscriptDiff, fits: Sequence[WordFit]
+    ) -> None:
         self._sides = _Side(heard), _Side(reading)
-        self._heard, self._reading = heard, reading
+        self._take, self._reading = heard, reading
         self._fits = sorted(fits, key=lambda fit: fit.start)
         self._starts = [fit.start for fit in self._fits]
         self._is_believed = _is_clear(reading)
@@ -157,7 +162,7 @@ class _Scale:
 
     def _widen(self, first: int, end: int) -> tuple[int, int]:
         """Words run together are looked at together, on both sides."""
-        end = min(end, len(self._heard.words.written))
+        end = min(end, len(self._take.words.written))
         while True:
             spans = [side.span(first, end) for side in self._sides]
             wider = min(a for a, _ in spans), max(b for _, b in spans)
@@ -166,7 +171,7 @@ class _Scale:
             first, end = wider
 
     def _letters(self, first: int, end: int) -> str:
-        units = self._heard.words.written[first:end]
+        units = self._take.words.written[first:end]
         return "".join(find_letters_of(unit.spellings[0]) for unit in units)
 
     def _add_sound(self, evidence: Evidence, suspect: Suspect) -> Evidence:
@@ -181,7 +186,7 @@ class _Scale:
         )
 
     def _find_fits(self, first: int, end: int) -> Sequence[WordFit]:
-        units = self._heard.words.written[first:end]
+        units = self._take.words.written[first:end]
         if not self._fits:
             return ()
         at = bisect_left(self._starts, units[0].start)
@@ -192,7 +197,7 @@ class _Scale:
         """Whether most of a text is something else for the take only."""
         if not any(one.kind is MarkKind.UNLIKE for one in find_marks(self._reading)):
             return True
-        take, read = (find_letters_of(one.transcript.text) for one in (self._heard, self._reading))
+        take, read = (find_letters_of(one.transcript.text) for one in (self._take, self._reading))
         if not mark.recognised:
             return bool(read)
         edits = count_letter_edits(take[:_COMPARED_LETTERS], read[:_COMPARED_LETTERS])
@@ -215,7 +220,7 @@ def score_evidence(kind: MarkKind, evidence: Evidence) -> float:
     )
 
 
-def _is_clear(reading: HeardText) -> bool:
+def _is_clear(reading: TranscriptDiff) -> bool:
     """Whether all words of a text are heard as they are written."""
     return all(
         step.n_said and step.distance <= CLEAR
@@ -227,8 +232,8 @@ def _is_clear(reading: HeardText) -> bool:
 class _Side:
     """What was heard for which words of the text."""
 
-    def __init__(self, heard: HeardText) -> None:
-        self._heard = heard
+    def __init__(self, heard: TranscriptDiff) -> None:
+        self._take = heard
         self._starts = [step.written for step in heard.steps]
 
     def span(self, first: int, end: int) -> tuple[int, int]:
@@ -240,7 +245,7 @@ class _Side:
 
     def letters(self, first: int, end: int) -> str:
         """What was heard for these words, and between them."""
-        said = self._heard.words.said
+        said = self._take.words.said
         units = (
             unit
             for step in self._find(first, end)
@@ -252,13 +257,13 @@ class _Side:
         at = bisect_left(self._starts, first)
         while at > 0 and self._ends_behind(at - 1, first):
             at -= 1
-        for step in self._heard.steps[at:]:
+        for step in self._take.steps[at:]:
             if step.written > end or (step.n_written and step.written == end):
                 return
             yield step
 
     def _ends_behind(self, at: int, first: int) -> bool:
-        step = self._heard.steps[at]
+        step = self._take.steps[at]
         return step.written + step.n_written > first
 
 
@@ -274,7 +279,7 @@ def _spoil(kind: MarkKind, parts: Sequence[str], read: str) -> Iterator[str]:
         yield read[:end] + read[first:]
 
 
-def _locate(mark: WordMark, heard: HeardText) -> Suspect:
+def _locate(mark: WordMark, heard: TranscriptDiff) -> Suspect:
     """A mark with its words; that of extra words is about the word before."""
     units = heard.words.written
     first = bisect_left(units, mark.start, key=lambda unit: unit.start)
@@ -284,7 +289,7 @@ def _locate(mark: WordMark, heard: HeardText) -> Suspect:
     return Suspect(mark, first, max(first + 1, end))
 
 
-def _find_hints(heard: HeardText) -> Iterator[Suspect]:
+def _find_hints(heard: TranscriptDiff) -> Iterator[Suspect]:
     """Words, and pairs of them, of which rather more letters are heard than they have."""
     side = _Side(heard)
     unclear = sorted(
@@ -302,7 +307,7 @@ def _find_hints(heard: HeardText) -> Iterator[Suspect]:
             yield _build_hint(heard, first, end)
 
 
-def _seems_doubled(heard: HeardText, side: _Side, first: int, end: int) -> bool:
+def _seems_doubled(heard: TranscriptDiff, side: _Side, first: int, end: int) -> bool:
     from_word, to_word = side.span(max(0, first - 1), min(len(heard.words.written), end + 1))
     parts = [
         "".join(find_letters_of(unit.spellings[0]) for unit in heard.words.written[a:b])
@@ -314,7 +319,7 @@ def _seems_doubled(heard: HeardText, side: _Side, first: int, end: int) -> bool:
     return len(take) >= len(text) and 0 < edits >= count_letter_edits(take, doubled)
 
 
-def _build_hint(heard: HeardText, first: int, end: int) -> Suspect:
+def _build_hint(heard: TranscriptDiff, first: int, end: int) -> Suspect:
     units = heard.words.written[first:end]
     words = " ".join(unit.text for unit in units)
     said = [

@@ -86,7 +86,7 @@ _Times = list[tuple[float | None, float | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class HeardText:
+class TranscriptDiff:
     """The words of a text, and what a recogniser heard for each.
 
     Attributes:
@@ -111,7 +111,7 @@ def hear(
     language: str | None = None,
     read_sounds: ReadSounds | None = None,
     pronounce: Callable[[str], str] = lambda text: text,
-) -> HeardText:
+) -> TranscriptDiff:
     """Compare what was recognised with a text, as `compare_transcript`."""
     language = language or language_of_text(text)
     written = read_written(text, language, pronounce)
@@ -119,10 +119,10 @@ def hear(
     spellings = {one for unit in (*written, *said) for one in unit.spellings}
     spellings |= {word for one in spellings for word in one.split()}
     words = Comparison(written, said, read_sounds(spellings, language) if read_sounds else {})
-    return HeardText(text, transcript, words, align(words), times)
+    return TranscriptDiff(text, transcript, words, align(words), times)
 
 
-def find_marks(heard: HeardText) -> tuple[WordMark, ...]:
+def find_marks(heard: TranscriptDiff) -> tuple[WordMark, ...]:
     """The marks of a text, as `compare_transcript`."""
     needed = [unit for unit in heard.words.written if not unit.is_optional]
     if not needed:
@@ -136,7 +136,7 @@ def find_marks(heard: HeardText) -> tuple[WordMark, ...]:
     return tuple(_merge(_iter_marks(heard.words, heard.steps, heard.times)))
 
 
-def _is_unlike(heard: HeardText, n_needed: int) -> bool:
+def _is_unlike(heard: TranscriptDiff, n_needed: int) -> bool:
     """Whether most of what was said is something else."""
     written = heard.words.written
     wrong = sum(

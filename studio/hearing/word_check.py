@@ -14,7 +14,7 @@ from studio.audio.clip import Clip
 from studio.errors import AudioRejected, StudioError
 from studio.hearing.mark_weighing import find_suspects, weigh_suspects
 from studio.hearing.recognition import Recognisers, Transcript, lower_priority
-from studio.hearing.transcript_diff import HeardText, MarkKind, WordMark, hear
+from studio.hearing.transcript_diff import MarkKind, TranscriptDiff, WordMark, hear
 from studio.hearing.word_aligner import WordAligner
 from studio.hearing.word_sounds import EspeakSounds
 from studio.hearing.word_spelling import has_words
@@ -104,7 +104,7 @@ class WordChecker:
             marks = weigh_suspects(suspects, heard, reading, self._measure_fits(clip, spoken))
         return WordCheck(transcript.text, model.name, tuple(map(build_issue, marks)))
 
-    def _hear(self, spoken: ExpectedText, transcript: Transcript) -> HeardText:
+    def _hear(self, spoken: ExpectedText, transcript: Transcript) -> TranscriptDiff:
         return hear(
             spoken.text,
             transcript,
@@ -115,7 +115,7 @@ class WordChecker:
 
     def _hear_reading(
         self, spoken: ExpectedText, recogniser: str, cancelled: Callable[[], bool]
-    ) -> HeardText | None:
+    ) -> TranscriptDiff | None:
         """What the recogniser hears in the draft voice's reading; None where that can't read."""
         said = spoken.pronounce(spoken.text)
         if len(said) > _MOST_WEIGHED_CHARS:
