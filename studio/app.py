@@ -26,7 +26,6 @@ from studio.cli.voices import VoiceTools, run_voices
 from studio.engine.model_manager import EvictionPolicy
 from studio.engine.speech_speed import SPEEDS_FILE, SpeechSpeeds
 from studio.errors import SettingError, StudioError
-from studio.hearing.reference_reading import ReferenceReader
 from studio.hearing.take_check import TakeCheck
 from studio.hearing.voice_embedding import VoiceEmbedder
 from studio.services.studio import Studio, StudioOptions
@@ -187,7 +186,7 @@ def _studio(settings: Settings) -> Studio:
         speeds=speeds,
     )
     studio.voices.embed = VoiceEmbedder().embed
-    studio.engine.renderer.check = TakeCheck(ReferenceReader().read, studio.voices.embed)
+    studio.engine.renderer.check = TakeCheck(studio.aligner.readings.read, studio.voices.embed)
     return studio
 
 

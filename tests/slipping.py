@@ -23,13 +23,20 @@ MUSIC = "The band plays on and on and on."
 """The line of which it makes music."""
 
 
+SILENCE = "The sailor never says another word."
+"""The line of which it makes a take of silence."""
+
+
 class SlippingDraft(DraftBackend):
     """Speaks as the draft voice does, but for its slips."""
 
     def speak(self, request: SpeechRequest) -> Iterator[Samples]:
-        """Speak, or make music."""
+        """Speak, or make music, or nothing."""
         if request.text == MUSIC:
             yield play_chords(2.5)
+            return
+        if request.text == SILENCE:
+            yield np.zeros(2 * STUDIO_RATE_HZ, dtype=np.float32)
             return
         yield from super().speak(replace(request, text=SLIPS.get(request.text, request.text)))
 

@@ -72,6 +72,24 @@ class DraftReading:
     phonemes: tuple[ReadPhoneme, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftSpeech:
+    """The draft voice's speech of a text.
+
+    Attributes:
+        pieces: Each with its offset in the text as eSpeak NG gets it.
+        rate_hz: Of their samples.
+    """
+
+    pieces: tuple[tuple[int, TimedSpeech], ...]
+    rate_hz: int
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of its samples."""
+        return sum(speech.pcm.nbytes for _, speech in self.pieces)
+
+
 class DraftReader:
     """Reads texts with eSpeak NG, in a process of its own; from any thread."""
 
@@ -97,18 +115,33 @@ class DraftReader:
             SpeechFailed: eSpeak NG stopped, or was stopped.
             ModelUnavailable: Its process doesn't start.
         """
-        plain = _PlainText(text)
-        code = language or language_of_text(text)
-        found = self._languages.find(code) or self._languages.find(language_of_text(text))
+        return build_reading(text, self.speak(text, language))
+
+    def speak(self, text: str, language: str | None = None) -> DraftSpeech:
+        """Speak a text, as `read`."""
+        voice = self.find_voice(text, language)
+        pieces = [
+            (start, *self._pool.run(partial(_speak, Utterance(piece, voice))))
+            for start, piece in _cut_pieces(_PlainText(text).text, language)
+        ]
+        rate_hz = pieces[0][2] if pieces else 0
+        return DraftSpeech(tuple((start, speech) for start, speech, _ in pieces), rate_hz)
+
+    def find_voice(self, text: str, language: str | None) -> str:
+        """ESpeak NG's voice in which a text is read.
+
+        Raises:
+            SpeechFailed: It has none.
+        """
+        own = language_of_text(text)
+        found = self._languages.find(language or own) or self._languages.find(own)
         if found is None:
-            raise SpeechFailed(f"eSpeak NG can't read the language “{code}”.")
-        voice = f"{found.voice_file}+{_VARIANT}"
-        reading = _Reading(plain)
-        for start, piece in _cut_pieces(plain.text, code):
-            utterance = Utterance(piece, voice)
-            speech, rate_hz = self._pool.run(partial(_speak, utterance))
-            reading.add(start, speech, rate_hz)
-        return reading.finish()
+            raise SpeechFailed(f"eSpeak NG can't read the language “{language or own}”.")
+        return f"{found.voice_file}+{_VARIANT}"
+
+    def knows(self, language: str) -> bool:
+        """Whether eSpeak NG reads a language, by BCP-47 code."""
+        return self._languages.find(language) is not None
 
     def close(self) -> None:
         """End the process."""
@@ -117,6 +150,14 @@ class DraftReader:
 
 def _speak(utterance: Utterance, worker: EspeakWorker) -> tuple[TimedSpeech, int]:
     return worker.speak_timed(utterance, timeout_s=_PATIENCE_S), worker.rate_hz
+
+
+def build_reading(text: str, speech: DraftSpeech) -> DraftReading:
+    """The reading of a text from its speech."""
+    reading = _Reading(_PlainText(text))
+    for start, piece in speech.pieces:
+        reading.add(start, piece, speech.rate_hz)
+    return reading.finish()
 
 
 class _PlainText:
@@ -145,10 +186,10 @@ class _PlainText:
         return plain_text(char) or (" " if char.isspace() else "")
 
 
-def _cut_pieces(text: str, language: str) -> Iterator[tuple[int, str]]:
+def _cut_pieces(text: str, language: str | None) -> Iterator[tuple[int, str]]:
     """Pieces to read, each with its offset."""
     at = 0
-    for piece in _split(text, language):
+    for piece in _split(text, language or language_of_text(text)):
         at = text.index(piece, at)
         if _LETTER.search(piece):
             yield at, piece

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,7 +22,25 @@ Path = npt.NDArray[np.float64]
 _Costs = npt.NDArray[np.float32]
 
 
-def warp_at_any_pace(take: Frames, reading: Frames, pauses: npt.NDArray[np.bool_]) -> Path:
+_BLOCK_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PacedWarp:
+    """What a take says when.
+
+    Attributes:
+        path: The frame of the reading that each frame of the take says, [take frames].
+        pace: Frames of the reading that are said in one of the take, pauses apart.
+        distances: From each frame of the take to what it says, [take frames].
+    """
+
+    path: Path
+    pace: float
+    distances: Frames
+
+
+def warp_at_any_pace(take: Frames, reading: Frames, pauses: npt.NDArray[np.bool_]) -> PacedWarp:
     """As `warp`, of a reading that is brought to the pace of the take.
 
     A first warp, to which any pace is as good as another, finds the pace; the second holds to it.
@@ -35,7 +55,16 @@ def warp_at_any_pace(take: Frames, reading: Frames, pauses: npt.NDArray[np.bool_
     following *= share
     paced += following
     del following
-    return at[warp(take, paced, pauses[np.rint(at).astype(np.int64)], _STEADY)]
+    path = warp(take, paced, pauses[np.rint(at).astype(np.int64)], _STEADY)
+    return PacedWarp(at[path], pace, _measure_distances(take, paced, path))
+
+
+def _measure_distances(take: Frames, paced: Frames, path: npt.NDArray[np.int64]) -> Frames:
+    distances = np.empty(len(take), dtype=np.float32)
+    for first in range(0, len(take), _BLOCK_ROWS):
+        rows = slice(first, first + _BLOCK_ROWS)
+        distances[rows] = np.linalg.norm(take[rows] - paced[path[rows]], axis=1)
+    return distances
 
 
 def _measure_pace(path: npt.NDArray[np.int64], pauses: npt.NDArray[np.bool_]) -> float:

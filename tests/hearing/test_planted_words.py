@@ -16,8 +16,10 @@ from held_out_lines import SPEAKERS, draw_line
 
 from benchmarks.draft_words import SpokenLine, WordSpeaker, plant_fault
 from studio.audio.clip import Clip
-from studio.hearing.recognition import Recogniser
-from studio.hearing.transcript_diff import EspeakSounds, WordMark, compare_transcript
+from studio.hearing.recognition import Recognisers
+from studio.hearing.word_aligner import WordAligner
+from studio.hearing.word_check import ExpectedText, WordChecker
+from studio.quality.checks import QualityIssue
 
 pytest.importorskip("sherpa_onnx")
 
@@ -42,20 +44,18 @@ class Rates:
 
 
 class Listener:
-    """Recognises lines and compares them with their texts."""
+    """Checks lines as the studio checks takes."""
 
     def __init__(self) -> None:
-        self._recogniser = Recogniser(catalogue()["draft-ears"])
-        self._recogniser.load(lambda _progress: None)
-        self._sounds = EspeakSounds()
+        self._aligner = WordAligner()
+        self._checker = WordChecker(Recognisers(catalogue=catalogue()), self._aligner)
 
-    def mark(self, line: SpokenLine, text: str) -> tuple[WordMark, ...]:
-        transcript = self._recogniser.transcribe(Clip(line.render()))
-        return compare_transcript(text, transcript, language="en", read_sounds=self._sounds)
+    def mark(self, line: SpokenLine, text: str) -> tuple[QualityIssue, ...]:
+        return self._checker.check(Clip(line.render()), ExpectedText(text, "en")).issues
 
     def close(self) -> None:
-        self._recogniser.unload()
-        self._sounds.close()
+        self._checker.close()
+        self._aligner.close()
 
 
 def plant(
@@ -76,8 +76,10 @@ def place_of(text: str, words: Sequence[str], first: int, count: int) -> tuple[i
     return start, start + len(" ".join(words[first : first + count]))
 
 
-def touches(mark: WordMark, place: tuple[int, int]) -> bool:
+def touches(mark: QualityIssue, place: tuple[int, int]) -> bool:
     """Whether a mark is at a place, or directly beside it, as one of two like words may be."""
+    assert mark.start is not None
+    assert mark.end is not None
     return mark.start <= place[1] + 1 and place[0] <= mark.end + 1
 
 
@@ -113,12 +115,12 @@ def measure(lines: int, seed: int) -> Rates:
 
 
 def test_most_planted_faults_are_found() -> None:
-    rates = measure(30, seed=1)
+    rates = measure(12, seed=1)
     print(rates)
-    assert rates.found["missing"] >= 0.8
+    assert rates.found["missing"] >= 0.85
     assert rates.found["repeated"] >= 0.8
     assert rates.found["replaced"] >= 0.75
-    assert rates.false_alarms <= 0.04
+    assert rates.marked_lines <= 0.1
 
 
 @pytest.mark.campaign
@@ -126,6 +128,7 @@ def test_planted_faults_of_500_lines() -> None:
     rates = measure(500, seed=500)
     print(rates)
     assert rates.found["missing"] >= 0.95
-    assert rates.found["repeated"] >= 0.90
+    assert rates.found["repeated"] >= 0.95
     assert rates.found["replaced"] >= 0.90
     assert rates.false_alarms <= 0.02
+    assert rates.marked_lines <= 0.03

@@ -82,25 +82,17 @@ def test_json() -> None:
     assert body["lines"][1]["visemes"] == [{"viseme": "X", "start_s": 3.0, "end_s": 4.0}]
 
 
-def test_a_text_grid_as_another_reader_has_it(tmp_path: Path) -> None:
-    textgrid = pytest.importorskip("textgrid")
-    path = tmp_path / "scene.TextGrid"
-    path.write_text(written(TimingFormat.TEXT_GRID), "utf-8")
-    grid = textgrid.TextGrid.fromFile(str(path))
-    assert [tier.name for tier in grid][:3] == ["Ann", "Ann - words", "Ann - phones"]
-    said = [(one.mark, one.minTime, one.maxTime) for one in grid[1] if one.mark]
-    assert said[0] == ("Hello", 0.1, 0.5)
-    assert grid.maxTime == 4.0
-
-
 def test_a_text_grid_in_praat_s_own_terms(tmp_path: Path) -> None:
-    praatio = pytest.importorskip("praatio.textgrid")
+    textgrid = pytest.importorskip("praatio.textgrid")
     path = tmp_path / "scene.TextGrid"
     path.write_text(written(TimingFormat.TEXT_GRID), "utf-8")
-    grid = praatio.openTextgrid(str(path), includeEmptyIntervals=True, reportingMode="error")
+    grid = textgrid.openTextgrid(str(path), includeEmptyIntervals=True, reportingMode="error")
     assert grid.tierNames[3:] == ('Bo "B"', 'Bo "B" - words', 'Bo "B" - phones')
     phones = grid.getTier("Ann - phones").entries
     assert [one.label for one in phones if one.label][:4] == ["h", "ə", "l", "ˈoʊ"]
+    said = [one for one in grid.getTier("Ann - words").entries if one.label]
+    assert tuple(said[0]) == (0.1, 0.5, "Hello")
+    assert grid.maxTimestamp == 4.0
 
 
 def test_intervals_of_a_text_grid_touch_and_none_is_empty() -> None:
@@ -173,9 +165,9 @@ def test_captions_of_words() -> None:
 
 
 def test_captions_as_another_reader_has_them(tmp_path: Path) -> None:
-    webvtt = pytest.importorskip("webvtt")
     path = tmp_path / "scene.vtt"
     path.write_text(written(TimingFormat.SENTENCES_VTT), "utf-8")
+    webvtt = pytest.importorskip("webvtt")
     assert [cue.start for cue in webvtt.read(str(path))] == [
         "00:00:00.100", "00:00:01.500", "00:00:02.200",
     ]  # fmt: skip

@@ -6,7 +6,8 @@ import pytest
 
 from studio.dialog.pronunciation import Pronunciation, PronunciationRules
 from studio.hearing.recognition import RecognisedWord, Transcript, split_words
-from studio.hearing.transcript_diff import EspeakSounds, MarkKind, WordMark, compare_transcript
+from studio.hearing.transcript_diff import MarkKind, WordMark, compare_transcript
+from studio.hearing.word_sounds import EspeakSounds
 
 TEXT = "The lamp is still burning, and nobody has climbed the stairs."
 SAID = "the lamp is still burning and nobody has climbed the stairs"

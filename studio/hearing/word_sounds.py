@@ -1,0 +1,139 @@
+"""How words sound, as eSpeak NG reads them, and how far apart two of them are."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, lru_cache
+
+import regex
+
+from studio.backends.espeak.phonemizer import Phonemizer
+from studio.errors import ModelUnavailable, SpeechFailed
+
+ReadSounds = Callable[[Collection[str], str], Mapping[str, str]]
+"""Gives words or phrases of a language, by BCP-47 code, their phonemes; without those it can't."""
+
+
+class EspeakSounds:
+    """Phonemes of words by eSpeak NG, in a process of its own; any number of threads at once."""
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        self._lock = threading.Lock()  # guards the two below
+        self._phonemizer: Phonemizer | None = None
+        self._known: dict[tuple[str, str], str] = {}
+
+    def __call__(self, words: Collection[str], language: str) -> Mapping[str, str]:
+        """The phonemes of each word, without stress; empty where eSpeak NG can't read them."""
+        with self._lock:
+            fresh = [word for word in words if (language, word) not in self._known]
+            if len(self._known) > _MAX_KNOWN:
+                self._known.clear()
+                fresh = list(words)
+            if fresh:
+                self._read(fresh, language)
+            return {word: self._known[language, word] for word in words}
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            if self._phonemizer is not None:
+                self._phonemizer.close()
+                self._phonemizer = None
+
+    def _read(self, words: Sequence[str], language: str) -> None:
+        try:
+            self._phonemizer = self._phonemizer or Phonemizer(workers=1)
+            read = self._phonemizer.read(words, language)
+        except (SpeechFailed, ModelUnavailable):
+            read = [[] for _ in words]
+        for word, clauses in zip(words, read, strict=True):
+            ipa = "".join(clause.ipa for clause in clauses)
+            self._known[language, word] = _UNSAID.sub("", ipa)
+
+
+_MAX_KNOWN = 20_000
+_UNSAID = regex.compile(r"[\s\p{M}ˈˌːˑ^_|ʲʰ-]+")
+
+
+_VOWELS = frozenset("aeiouyæøœɐɑɒɔəɚɛɜɝɞɤɨɪɯɵɶʉʊʌʏᵻ")
+_ALIKE = frozenset(
+    frozenset(pair)
+    for pair in (
+        *("pb", "td", "kɡ", "kg", "fv", "sz", "ʃʒ", "θð", "td", "mn", "nŋ", "ɹr", "ɹɾ", "lɫ"),
+        *("tɾ", "dɾ", "θf", "ðv", "ðd", "sθ", "wv", "ʔt", "ɡg", "jɪ", "wʊ", "sʃ", "zʒ", "ɹɚ"),
+    )
+)
+_ALIKE_COST, _VOWEL_COST, _WEAK_COST = 0.4, 0.5, 0.3
+
+
+@cache
+def _exchange_cost(one: str, other: str) -> float:
+    """How far apart two phonemes are, in [0, 1]."""
+    if one == other:
+        return 0.0
+    if one in _VOWELS and other in _VOWELS:
+        return _WEAK_COST if {"ə", "ɐ", "ᵻ", "ɪ"} & {one, other} else _VOWEL_COST
+    return _ALIKE_COST if frozenset((one, other)) in _ALIKE else 1.0
+
+
+def count_letter_edits(one: str, other: str) -> int:
+    """How many letters have to be left out, put in or exchanged (Levenshtein)."""
+    return round(_edit_distance(one, other, lambda a, b: float(a != b)))
+
+
+def find_places(text: str, heard: str, places: Sequence[int]) -> list[int]:
+    """The places of a heard text that belong to places of the text, by the fewest edits."""
+    rows = [list(range(len(heard) + 1))]
+    for n, char in enumerate(text, start=1):
+        above, row = rows[-1], [n]
+        for at, other in enumerate(heard):
+            row.append(min(above[at] + (char != other), above[at + 1] + 1, row[at] + 1))
+        rows.append(row)
+    found, at = [0] * (len(text) + 1), len(heard)
+    for n in range(len(text), 0, -1):
+        while at and rows[n][at] == rows[n][at - 1] + 1 and not _is_kept(rows, n, at, text, heard):
+            at -= 1
+        found[n] = at
+        at -= at > 0 and _is_kept(rows, n, at, text, heard)
+    return [found[place] for place in places]
+
+
+def _is_kept(rows: Sequence[Sequence[int]], n: int, at: int, text: str, heard: str) -> bool:
+    """Whether the way with the fewest edits goes through both letters at once."""
+    return rows[n][at] == rows[n - 1][at - 1] + (text[n - 1] != heard[at - 1])
+
+
+def find_letters_of(text: str) -> str:
+    """The letters and digits of a text, folded."""
+    return NO_LETTER.sub("", text).casefold()
+
+
+def _edit_distance(one: str, other: str, exchange: Callable[[str, str], float]) -> float:
+    """Levenshtein's distance with a cost for each exchange."""
+    row = [float(at) for at in range(len(other) + 1)]
+    for char in one:
+        before, row[0] = row[0], row[0] + 1.0
+        for at, counterpart in enumerate(other, start=1):
+            cost = min(row[at] + 1.0, row[at - 1] + 1.0, before + exchange(char, counterpart))
+            before, row[at] = row[at], cost
+    return row[-1]
+
+
+@lru_cache(maxsize=65_536)
+def distance_of_sounds(one: str, other: str) -> float:
+    """How far apart two words are by their phonemes, in [0, 1]."""
+    return _edit_distance(one, other, _exchange_cost) / max(len(one), len(other), 1)
+
+
+@lru_cache(maxsize=65_536)
+def distance_of_letters(one: str, other: str) -> float:
+    """How far apart two words are by their letters and digits, in [0, 1]."""
+    one, other = NO_LETTER.sub("", one), NO_LETTER.sub("", other)
+    if not one or not other:
+        return 1.0
+    return _edit_distance(one, other, lambda a, b: float(a != b)) / max(len(one), len(other))
+
+
+NO_LETTER = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
