@@ -58,8 +58,7 @@ _STYLES = (
 )
 """The style sheets in order: a later one overrides an earlier one. They are served as one file."""
 
-_LANGUAGE_SCRIPT = """<script>
-(function () {
+_LANGUAGE_SCRIPT = """(function () {
   var chosen = null;
   try { chosen = localStorage.getItem("tableread.language"); } catch (off) { /* no storage */ }
   var known = %(known)s;
@@ -68,10 +67,11 @@ _LANGUAGE_SCRIPT = """<script>
   }).filter(function (code) { return known.indexOf(code) >= 0; })[0];
   if (!wished || wished === "en") return;
   document.documentElement.lang = wished;
-  document.write('<script src="%(folder)s/' + wished + '.js"></' + "script>");
-})();
-</script>"""
+  document.write('<script src="' + %(folder)s + '/' + wished + '.js"></' + "script>");
+})();"""
 
+_LANGUAGE = "language.js"
+_BESIDE_IT = 'document.currentScript.src.replace(/[^/]*$/, "texts")'
 _JOINED_STYLES = "styles.css"
 _JOINED_MODULES = "modules.js"
 _SOURCE_MAP = "modules.js.map"
@@ -128,10 +128,9 @@ class PageAssets:
         The texts of another language than English come by a script that the others wait for, so
         that these find them whenever they run.
         """
-        known = json.dumps(["en", *(path.stem for path in self._catalogues)])
         return "\n".join(
             (
-                _LANGUAGE_SCRIPT % {"known": known, "folder": self._address("texts")},
+                f"<script>\n{self.language_script(json.dumps(self._address('texts')))}\n</script>",
                 f'<link rel="preload" as="style" href="{self._address(_JOINED_STYLES)}">',
                 f'<link rel="modulepreload" href="{self._address(_JOINED_MODULES)}">',
             )
@@ -151,6 +150,15 @@ class PageAssets:
             }
             self._joined = (stamp, bundle_modules(sources, _ENTRY, map_name=_SOURCE_MAP))
         return self._joined[1]
+
+    def language_script(self, folder: str) -> str:
+        """The script that asks for the texts of the browser's language, or the chosen one.
+
+        Args:
+            folder: Where a page finds the texts, as an expression of the script.
+        """
+        known = json.dumps(["en", *(path.stem for path in self._catalogues)])
+        return _LANGUAGE_SCRIPT % {"known": known, "folder": folder}
 
     def texts(self, language: str) -> str | None:
         """The script that holds the page's texts in a language; None where there are none.
@@ -189,7 +197,9 @@ class AssetFiles(StaticFiles):
         """Find a file and set how long a browser may cache it."""
         versioned = _VERSIONED.fullmatch(path)
         if versioned is None:
-            response, is_current = await super().get_response(path, scope), False
+            found = self._of_language(path.removeprefix("page/"))
+            response = found or await super().get_response(path, scope)
+            is_current = False
         else:
             digest, name = versioned.groups()
             # A page from before an update gets today's files: the two fit each other.
@@ -205,11 +215,16 @@ class AssetFiles(StaticFiles):
             return Response(self._assets.joined_modules().code, media_type="text/javascript")
         if name == _SOURCE_MAP:
             return Response(self._assets.joined_modules().source_map, media_type="application/json")
-        asked = _TEXTS.fullmatch(name)
-        texts = self._assets.texts(asked[1]) if asked else None
-        if texts is not None:
-            return Response(texts, media_type="text/javascript")
-        return await super().get_response(f"page/{name}", scope)
+        return self._of_language(name) or await super().get_response(f"page/{name}", scope)
+
+    def _of_language(self, name: str) -> Response | None:
+        """A script of the page's language, which the small pages ask for without a digest."""
+        if name == _LANGUAGE:
+            script: str | None = self._assets.language_script(_BESIDE_IT)
+        else:
+            asked = _TEXTS.fullmatch(name)
+            script = self._assets.texts(asked[1]) if asked else None
+        return Response(script, media_type="text/javascript") if script else None
 
 
 def link_page(routes: Iterable[BaseRoute], links: str) -> None:

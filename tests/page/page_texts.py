@@ -112,7 +112,7 @@ def _after_value(code: str, at: int) -> int:
 def page_texts() -> dict[str, str]:
     """Every text of the page, with a file that says it."""
     found: dict[str, str] = {}
-    for path in sorted((PAGE / "html").glob("*.html")):
+    for path in sorted(PAGE.rglob("*.html")):
         for said in texts_of_html(path.read_text(encoding="utf-8")):
             found.setdefault(said, path.name)
     for path in sorted(PAGE.rglob("*.js")):

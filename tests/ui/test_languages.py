@@ -88,3 +88,11 @@ def test_what_a_catalogue_lacks_is_english_and_users_text_is_never_translated(op
     expect(row.locator(".line-speaker")).to_have_text("Cast")
     expect(row.locator(".line-play")).to_have_attribute("aria-label", "Zeile 1 abspielen")
     expect(page.locator("#project-title")).to_have_text("Undo")
+
+
+def test_the_pages_that_only_read_are_in_it_too(opened, server):
+    page, asked = opened("fr-FR")
+    asked.clear()
+    page.goto(f"{server.url}/studio/read?project=none")
+    expect(page.locator("#follow")).to_have_text("Suivre")
+    assert [url.rsplit("/")[-1] for url in asked] == ["fr.js"]

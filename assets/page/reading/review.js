@@ -1,5 +1,5 @@
 /** What a review link opens: the lines that are ready to be heard, and comments on them. */
-import { t } from "../core/texts.js";
+import { t, translateTree } from "../core/texts.js";
 import { ask, byId, followTheme, Following, fromTemplate, safeColour, say } from "./reading.js";
 
 const NAME_KEY = "tableread.name";
@@ -177,5 +177,6 @@ function keepName(given) {
   } catch { /* this page remembers it as long as it is open */ }
 }
 
+translateTree(document);
 followTheme();
 new ReviewPage();

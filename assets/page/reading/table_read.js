@@ -1,5 +1,5 @@
 /** The table read: the line at the play-head in large letters, with what comes next, on any device. */
-import { t } from "../core/texts.js";
+import { t, translateTree } from "../core/texts.js";
 import { byId, followTheme, Following, safeColour } from "./reading.js";
 
 const NEXT = 4;
@@ -158,6 +158,7 @@ function release() {
   awake = null;
 }
 
+translateTree(document);
 followTheme();
 document.addEventListener("visibilitychange", () => keepAwake(isWanted));
 const page = new TableReadPage(new URLSearchParams(location.search).get("project") ?? "");
