@@ -85,7 +85,8 @@ _USUAL = 256  # positions; the order of a weight depends a little on them, the r
 class PackedWaveDecoder(WaveDecoder):
     """The same with weights in oneDNN's order, and another state.
 
-    A row is the same to the last bit whatever other rows are decoded with it.
+    A row is the same whatever other rows are decoded with it: to the last bit where the processor
+    has AVX-512, elsewhere to 4e-7.
     """
 
     @staticmethod

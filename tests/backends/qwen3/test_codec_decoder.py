@@ -80,7 +80,8 @@ def test_a_row_is_the_same_in_any_company(step):
             codes = codes_of(5, 8, seed)
             together, single = step(codes, among)[2], step(codes[2:3], alone)[0]
             assert (single - together).abs().max() < MARGIN
-            if isinstance(step._waves, PackedWaveDecoder):
+            # Without AVX-512 a lone row's products are added in another order: 4e-7 on an EPYC.
+            if isinstance(step._waves, PackedWaveDecoder) and torch.cpu._is_avx512_supported():
                 assert torch.equal(single, together)
     assert torch.allclose(alone[0], among[2], rtol=MARGIN, atol=10 * MARGIN)
 
