@@ -134,7 +134,7 @@ def test_what_is_typed_while_the_studio_is_away_arrives(own_page, own_server, mo
     page.click("#lines .line-text >> nth=0")
     own_server.process.kill()
     own_server.process.wait()
-    page.keyboard.press("Revoke")
+    page.keyboard.press("End")
     page.keyboard.type(" Written alone.")
     page.wait_for_selector("#saved[data-state=offline]", state="attached")
     mortal()

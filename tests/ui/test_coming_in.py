@@ -115,7 +115,7 @@ def test_a_script_may_stay_away_and_what_is_none_is_refused(page, write):
     expect(asked).to_be_hidden()
     bring(page, ("b.txt", "text/plain", b"# no line")).locator("button[value=here]").click()
     refused = page.locator(".notice[data-notice=refused]")
-    expect(refused).to_contain_text("b.txt can't be inserted")
+    expect(refused).to_contain_text("Couldn’t import b.txt")
     refused.locator(".notice-close").click()
     assert page.evaluate("() => window.tableread.project.id") == project
     assert texts(page) == ["One.", "Two."]
@@ -247,7 +247,7 @@ def test_a_piece_of_a_script_pasted_into_a_row_becomes_lines(page, write):
     page.keyboard.press("Control+z")
     page.wait_for_function("() => document.querySelectorAll('#lines .line').length === 2")
     page.locator("#lines .line-text").first.click()
-    page.keyboard.press("Revoke")
+    page.keyboard.press("End")
     page.evaluate(PASTE, "He said: no.\nAnd left.")
     assert texts(page)[0] == "One.He said: no. And left."
 

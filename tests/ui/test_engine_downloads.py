@@ -177,7 +177,7 @@ def test_what_a_card_brought_is_offered_to_read_the_scene(window):
     fill(page, "Mara: Good evening.", 1)
     notice = page.locator(".notice[data-notice=draft]")
     assert "Piper is ready and sounds natural." in notice.inner_text()
-    notice.locator(".notice-act:text-is('Read with Piper')").click()
+    notice.locator(".notice-act:text-is('Use Piper')").click()
     page.wait_for_function(
         """() => {
           const lines = window.tableread.project.lines.filter(({ kind }) => kind === "speech");

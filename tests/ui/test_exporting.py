@@ -39,7 +39,7 @@ def test_subtitles_say_what_they_leave_out(page, write, suffix):
 def test_a_format_that_holds_everything_says_no_more_than_that_it_is_saved(page, write):
     write("[Mara | seed:7] One.", 1)
     assert export(page, "json").suggested_filename == "Scene.json"
-    page.wait_for_selector(".notice[data-passing]:has-text('Saved as JSON.')")
+    page.wait_for_selector(".notice[data-passing]:has-text('Exported as JSON.')")
     assert page.locator(NOTICE).count() == 0
 
 
@@ -58,7 +58,7 @@ def test_an_empty_project_says_why_there_is_no_file(page, write):
     page.click("#views [data-view=script]")
     page.click("#export")
     page.click("#export-menu a[data-format=csv]")
-    refused = page.locator(".notice[data-notice=refused]:has-text('CSV can')")
+    refused = page.locator(".notice[data-notice=refused]:has-text('Couldn’t export CSV')")
     refused.wait_for()
     assert "no lines yet" in refused.inner_text()
     refused.locator(".notice-close").click()

@@ -29,7 +29,7 @@ def test_a_deleted_take_is_freed_comes_back_without_sound_and_is_made_again(page
     page.wait_for_selector(".notice[data-passing]:has-text('freed')")
     page.click("#undo")
     page.wait_for_selector("#takes .take:has-text('Its audio was cleaned up')")
-    page.click("#takes .take >> text=Make again")
+    page.click("#takes .take >> text=Regenerate")
     page.wait_for_function(
         "() => document.querySelectorAll('#takes .take-play:not(:disabled)').length === 2"
     )

@@ -41,7 +41,7 @@ def test_marks_stand_at_their_lines_and_the_panel_tells_all(page, write):
 def test_a_mark_comes_and_goes_while_one_writes_and_no_row_moves(page, write):
     write("Mara: One.\nTomas: Two.\nMara: Three.", 3)
     page.click("#lines .line-text >> nth=1")
-    page.keyboard.press("Revoke")
+    page.keyboard.press("End")
     before = tops(page)
     page.keyboard.type(" [gasp]")
     marks(page, 1)
@@ -108,11 +108,11 @@ def test_settings_that_the_engine_lacks_are_listed_and_taken_away(page, write):
     page.click("#lines .line-text >> nth=0")
     assert page.locator("#strays .stray-name").all_inner_texts() == ["top_k: 3"]
     page.click("#lines .line-number >> nth=2", modifiers=["Shift"])
-    page.wait_for_selector("#strays .stray-name:text-is('top_k: different')")
+    page.wait_for_selector("#strays .stray-name:text-is('top_k: mixed')")
     page.focus("#strays [aria-label='Remove top_k']")
     page.keyboard.press("Enter")
     page.wait_for_selector("#strays-part", state="hidden")
     params = "() => window.tableread.project.lines.map((line) => line.params ?? {})"
     assert page.evaluate(params) == [{}, {"speed": 1.2}, {}]
     page.click("#undo")
-    page.wait_for_selector("#strays .stray-name:text-is('top_k: different')")
+    page.wait_for_selector("#strays .stray-name:text-is('top_k: mixed')")

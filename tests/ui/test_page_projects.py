@@ -13,7 +13,7 @@ TWO = "Mara: One.\nTomas: Two."
 
 def type_into(page, number, text):
     page.locator("#lines .line-text").nth(number).click()
-    page.keyboard.press("Revoke")
+    page.keyboard.press("End")
     page.keyboard.type(text)
 
 
@@ -62,7 +62,7 @@ def test_a_deleted_project_is_brought_back_at_once_or_from_the_list(page, write)
     page.click("#project-open")
     page.click("#project-delete")
     page.click("#project-confirm button[value=delete]")
-    page.click(".notice[data-passing]:has-text('Scene is deleted') .notice-act:has-text('Undo')")
+    page.click(".notice[data-passing]:has-text('Scene deleted') .notice-act:has-text('Undo')")
     page.wait_for_selector("#live:has-text('Project restored.')", state="attached")
     assert page.evaluate("() => window.tableread.project.id") == first
     assert texts(page) == ["One.", "Two."]

@@ -111,7 +111,7 @@ def type_keys(page: Page) -> None:
     """Press keys in the fifth line, and wait until each is shown."""
     before = texts(page)[5]
     page.click("#lines .line-text >> nth=5")
-    page.keyboard.press("Revoke")
+    page.keyboard.press("End")
     page.keyboard.type(KEYS)
     page.wait_for_function(
         "said => document.querySelectorAll('#lines .line-text')[5].textContent === said",

@@ -43,7 +43,7 @@ def add(page, written, spoken):
 
 
 def row_of(page, written):
-    return page.locator(ROWS).filter(has=page.get_by_label(f"Written: {written}", exact=True))
+    return page.locator(ROWS).filter(has=page.get_by_label(f"Word: {written}", exact=True))
 
 
 def closed(page):
@@ -96,7 +96,7 @@ def test_the_panel_of_a_line_leads_there_too(page, write):
     closed(page)
     mark_word(page, 0)
     page.click("#line-pronounce")
-    expect(page.get_by_label("Spoken for Hoxha")).to_be_focused()
+    expect(page.get_by_label("Say Hoxha as")).to_be_focused()
 
 
 def test_a_word_that_is_marked_in_the_script_is_filled_in_too(page, write):
@@ -174,19 +174,19 @@ def test_the_list_is_quick_by_keyboard_alone(page, write):
         "bee",
         "cat",
     ]
-    page.get_by_label("Spoken for ant").select_text()
+    page.get_by_label("Say ant as").select_text()
     page.keyboard.type("emmet")
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Spoken for bee")).to_be_focused()
+    expect(page.get_by_label("Say bee as")).to_be_focused()
     page.keyboard.type("nothing of this")
     page.keyboard.press("Escape")
-    expect(page.get_by_label("Spoken for bee")).to_have_value("bees")
+    expect(page.get_by_label("Say bee as")).to_have_value("bees")
     page.keyboard.press("ArrowDown")
-    expect(page.get_by_label("Spoken for cat")).to_be_focused()
-    page.get_by_label("Written: bee").fill("ant")
+    expect(page.get_by_label("Say cat as")).to_be_focused()
+    page.get_by_label("Word: bee").fill("ant")
     page.keyboard.press("Enter")
     expect(page.locator("#pronunciation-problem")).to_have_text("“ant” is in the list already.")
-    page.get_by_label("Written: bee").fill("wasp")
+    page.get_by_label("Word: bee").fill("wasp")
     page.keyboard.press("Enter")
     page.get_by_label("Remove cat").press("Enter")
     expect(page.locator(ROWS)).to_have_count(2)
@@ -199,12 +199,12 @@ def test_what_others_add_comes_in_while_one_writes(page, write):
     opened(page)
     add(page, "Hoxha", "hodja")
     saved(page)
-    page.get_by_label("Spoken for Hoxha").select_text()
+    page.get_by_label("Say Hoxha as").select_text()
     page.keyboard.type("half of")
     by_tom(page, project, {"op": "pronounce", "put": [{"written": "Who", "spoken": "hoo"}]})
     expect(row_of(page, "Who").locator(".entry-lines")).to_have_text("1 line")
-    expect(page.get_by_label("Spoken for Hoxha")).to_be_focused()
-    expect(page.get_by_label("Spoken for Hoxha")).to_have_value("half of")
+    expect(page.get_by_label("Say Hoxha as")).to_be_focused()
+    expect(page.get_by_label("Say Hoxha as")).to_have_value("half of")
     page.keyboard.press("Tab")
     saved(page)
     assert listed(page) == {"Hoxha": "half of", "Who": "hoo"}
@@ -265,7 +265,7 @@ def test_a_long_list_is_searched(page, write):
     closed(page)
     mark_word(page, 0)
     page.keyboard.press("F8")
-    expect(page.get_by_label("Spoken for Hoxha")).to_be_focused()
+    expect(page.get_by_label("Say Hoxha as")).to_be_focused()
 
 
 def test_axe_finds_nothing_wrong_with_it_and_a_phone_shows_all_of_it(open_page):

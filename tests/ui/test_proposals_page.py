@@ -46,7 +46,7 @@ def test_changes_are_shown_as_a_difference_and_accepted_as_one_step(page, write)
         {"kind": "delete", "line_id": third},
         note="Tighter.",
     )
-    expect(page.locator(NOTICE)).to_contain_text("A program proposes 3 changes.")
+    expect(page.locator(NOTICE)).to_contain_text("A program suggests 3 changes.")
     expect(page.locator(NOTICE)).to_contain_text("Tighter.")
     review(page)
     shown = page.locator(".proposal-change").all_inner_texts()

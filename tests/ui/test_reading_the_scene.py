@@ -57,7 +57,7 @@ def test_sound_begins_while_later_lines_are_pending(page, write):
     cancel(page)
     assert page.is_hidden("#stop")
     assert page.is_enabled("#generate")
-    assert "to read" in page.inner_text("#progress")
+    assert "to generate" in page.inner_text("#progress")
 
 
 def test_seeking_ahead_asks_for_that_line_first(page, write):

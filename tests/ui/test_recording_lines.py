@@ -60,12 +60,12 @@ def test_a_line_is_recorded_again_and_the_next_one_by_keyboard_alone(page, write
     page.wait_for_selector("#record-count:text-is('2')")
     recorded_for(page, 1)
     page.keyboard.press("Enter")
-    page.wait_for_selector("#record-state:text-is('Kept as take 1.')")
+    page.wait_for_selector("#record-state:text-is('Saved as take 1.')")
     assert takes(page) == [[1, "recording"], [0, None]]
     page.keyboard.press("r")
     recorded_for(page, 1)
     page.keyboard.press("r")
-    page.wait_for_selector("#record-state:text-is('Kept as take 2.')")
+    page.wait_for_selector("#record-state:text-is('Saved as take 2.')")
     page.keyboard.press("ArrowDown")
     page.wait_for_selector("#record-text:text-is('Not long.')")
     page.keyboard.press("Escape")
@@ -99,7 +99,7 @@ def test_a_recording_is_said_in_the_characters_voice(page, write, server, record
     write("Ida: How long?", 1)
     page.click("#lines .line-number")
     page.click("#act-record")
-    assert page.inner_text("#record-acted-word") == "Say it in the voice of Ida"
+    assert page.inner_text("#record-acted-word") == "Convert to Ida’s voice"
     page.check("#record-acted")
     hold = server.workspace / "hold"
     hold.touch()
@@ -114,7 +114,7 @@ def test_a_recording_is_said_in_the_characters_voice(page, write, server, record
     finally:
         hold.unlink()
     page.set_input_files("#record-file", recording)
-    page.wait_for_selector("#record-state:text-is('Kept as take 1.')")
+    page.wait_for_selector("#record-state:text-is('Saved as take 1.')")
     assert takes(page) == [[1, "acted"]]
     page.click("#record-listen")
     page.wait_for_selector("#player[data-playing=true]")
@@ -153,7 +153,7 @@ def test_silence_and_a_recording_that_clips_are_told(page, write, tmp_path):
     loud = np.clip(9 * np.sin(2 * np.pi * 140 * time_s) * np.sin(2 * np.pi * 3 * time_s), -1, 1)
     soundfile.write(tmp_path / "loud.wav", loud, 24_000)
     page.set_input_files("#record-file", tmp_path / "loud.wav")
-    message.filter(has_text="It is kept, but: Clipping").wait_for()
+    message.filter(has_text="Saved, but: Clipping").wait_for()
     assert takes(page) == [[1, "recording"]]
 
 

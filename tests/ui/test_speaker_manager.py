@@ -408,5 +408,5 @@ def test_the_library_is_walked_and_a_voice_added_by_keyboard_alone(page, recordi
     page.focus("#library .voice:first-child .voice-open")
     press("ArrowDown")
     assert page.evaluate(FOCUSED_ROW) == 1
-    press("Revoke")
+    press("End")
     assert page.evaluate(FOCUSED_ROW) == page.locator("#library .voice").count() - 1

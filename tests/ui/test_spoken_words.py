@@ -123,7 +123,7 @@ def test_alt_enter_plays_from_the_word_at_the_caret(scene):
 def test_words_of_a_text_that_is_being_changed_aren_t_shown(scene):
     words_of(scene, 0)
     scene.click(TEXT.format(0))
-    scene.keyboard.press("Revoke")
+    scene.keyboard.press("End")
     scene.keyboard.type(" And")
     scene.evaluate("id => void window.tableread.playback.playLine(id)", line_ids(scene)[1])
     scene.evaluate("() => window.tableread.player.stop()")

@@ -42,7 +42,7 @@ def test_one_changed_word_makes_one_line_and_undo_makes_none(page, write):
     make(page)
     before = take_ids(page)
     choose(page, 6)
-    page.keyboard.press("Revoke")
+    page.keyboard.press("End")
     page.keyboard.type(" Indeed.")
     page.wait_for_selector("#lines .line[data-state=stale]")
     saved(page)

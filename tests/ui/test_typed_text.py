@@ -8,7 +8,7 @@ pytestmark = pytest.mark.browser
 
 def type_into(page, text):
     page.click("#lines .line-text >> nth=0")
-    page.keyboard.press("Revoke")
+    page.keyboard.press("End")
     page.keyboard.type(text)
 
 

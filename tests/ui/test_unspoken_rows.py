@@ -39,7 +39,7 @@ def test_what_is_typed_into_the_script_is_there_after_a_reload(page, write):
 def test_a_note_is_written_in_its_row_and_undone(page, write):
     write(SCRIPT, 7)
     page.locator("#lines .line[data-unspoken=note] .line-text").click()
-    page.keyboard.press("Revoke")
+    page.keyboard.press("End")
     page.keyboard.type(" A stranger.")
     page.keyboard.press("Escape")
     saved(page)

@@ -43,7 +43,7 @@ def test_wrong_words_are_underlined_where_they_stand(page, write):
     )
     page.click("#lines .line-number >> nth=1")
     assert "“still” is missing." in page.inner_text("#hints")
-    assert "Understood: " in page.inner_text("#takes .take-text")
+    assert "Heard: " in page.inner_text("#takes .take-text")
 
     page.focus("#take-fine")
     page.keyboard.press("Enter")

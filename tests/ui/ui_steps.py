@@ -104,7 +104,7 @@ def line_ids(page: Page) -> list[str]:
 def type_into(page: Page, number: int, text: str) -> None:
     """Write at the end of a row."""
     page.locator("#lines .line-text").nth(number).click()
-    page.keyboard.press("Revoke")
+    page.keyboard.press("End")
     page.keyboard.type(text)
 
 
