@@ -2,7 +2,7 @@
 import { readState } from "./core/api.js";
 import { bus } from "./core/bus.js";
 import { byId, whenPresent } from "./core/dom.js";
-import { translateTree } from "./core/texts.js";
+import { pageLanguage, translateTree } from "./core/texts.js";
 import { ConflictDialog } from "./document/conflict_dialog.js";
 import { Project } from "./document/project.js";
 import { ScriptView } from "./document/script_view.js";
@@ -114,6 +114,7 @@ async function open() {
   const [opening, state] = [findOpeningProject(), readState()];
   for (const early of [opening, state]) early.catch(() => {}); // handled below, where the page can show it
   await whenPresent(PARTS);
+  document.documentElement.lang = pageLanguage; // Gradio has set its own
   translateTree(document);
   keepTheme();
   keepLanguage();

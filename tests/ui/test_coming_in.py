@@ -191,10 +191,10 @@ def test_an_exported_project_holds_what_was_typed_last(page, write, tmp_path):
     page.click("#project-open")
     with page.expect_download() as waiting:
         page.click("#project-panel a[data-format=tableread]")
-        assert page.locator(".notice[data-passing]:has-text('is being made')").count() == 0
+        assert page.locator(".notice[data-passing]:has-text('Preparing')").count() == 0
         held[0].continue_()
     page.unroute("**/edits")
-    page.wait_for_selector(".notice[data-passing]:has-text('is being made')")
+    page.wait_for_selector(".notice[data-passing]:has-text('Preparing')")
     file = tmp_path / "scene.tableread.zip"
     waiting.value.save_as(file)
     page.keyboard.press("Escape")

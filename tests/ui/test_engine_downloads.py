@@ -75,7 +75,7 @@ def test_a_first_voice_that_cant_be_had_is_said_in_its_notice(window):
     notice = window.locator(".notice[data-notice=draft]")
     offered = "Download Kitten (60 MB)"
     notice.locator(f".notice-act:text-is('{offered}')").click()
-    notice.locator(".notice-title:text-matches('^Kitten isn.t here')").wait_for()
+    notice.locator(".notice-title:text-matches('^Kitten isn.t downloaded')").wait_for()
     assert "has no file model.fp32.onnx" in notice.inner_text()
     assert notice.locator(".notice-act").inner_text() == "Try again"
     assert window.request.post(studio_url(window, "engines/kitten/cancel")).ok

@@ -22,7 +22,7 @@ def test_the_page_says_that_a_render_waits_for_room_until_it_goes_on(server, pag
     page.wait_for_selector(NOTICE)
     notice = page.locator(NOTICE)
     page.wait_for_function(
-        "selector => document.querySelector(selector).innerText.includes('waits for room')",
+        "selector => document.querySelector(selector).innerText.includes('the disk is full')",
         arg=NOTICE,
     )
     assert "No space left on device" in notice.locator(".notice-text").inner_text()

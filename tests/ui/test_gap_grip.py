@@ -5,7 +5,7 @@ import io
 import pytest
 import soundfile
 from playwright.sync_api import expect
-from ui_steps import make, saved, studio_url
+from ui_steps import make, open_settings, saved, studio_url
 
 pytestmark = pytest.mark.browser
 
@@ -113,12 +113,14 @@ def test_keys_and_numbers_do_the_same(page, write):
     page.keyboard.press("Alt+ArrowLeft")
     gap_of(page, 1, 0.1)
     page.locator("#lines .line-text").nth(2).click()
+    page.click("#line-more > summary")
     page.fill("#field-gap", "1.2")
     page.press("#field-gap", "Enter")
     gap_of(page, 2, 1.2)
     page.fill("#field-gap", "")
     page.press("#field-gap", "Enter")
     gap_of(page, 2, None)
+    open_settings(page)
     page.fill("#usual-gap", "0.4")
     page.press("#usual-gap", "Enter")
     page.wait_for_function("() => window.tableread.project.view.settings.gap_s === 0.4")

@@ -23,7 +23,7 @@ def test_the_checks_are_judged_and_it_stays_said(page, write):
     make(page)
     open_settings(page)
     page.click("#judge")
-    said = result(page, "Judged just now")
+    said = result(page, "Tested just now")
     found, planted = map(int, re.search(r"found (\d+) of (\d+) faults planted", said).groups())
     assert planted == 9 * 7
     assert 9 * 2 <= found < planted

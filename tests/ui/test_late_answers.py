@@ -111,4 +111,4 @@ def test_the_focus_returns_to_a_cast_that_changed_under_the_panel(page, write, s
     add_voice(server.url, server.workspace, "Wren", description="A deep voice.")
     expect(button).to_be_hidden()
     page.keyboard.press("Escape")
-    expect(page.locator("#cast [aria-label='Voice for Wren']")).to_be_focused()
+    expect(page.locator("#cast [aria-label^='Voice for Wren']")).to_be_focused()

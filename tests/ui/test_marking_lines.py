@@ -130,7 +130,7 @@ def test_the_sound_and_saving_have_their_keys(page, write):
     go(page, 0)
     page.keyboard.press("Control+e")
     refused = page.locator(".notice[data-notice=refused]")
-    expect(refused).to_contain_text("no sound to save")
+    expect(refused).to_contain_text("no audio to export")
     refused.locator(".notice-close").click()
     make(page)
     go(page, 0)
@@ -142,7 +142,7 @@ def test_the_sound_and_saving_have_their_keys(page, write):
     expect(page.locator(".notice[data-passing]")).to_contain_text("Saved.")
     page.keyboard.press("?")
     keys = page.inner_text("#keys")
-    for meaning in ("Give the marked lines", "Copy, cut, paste", "Download", "Save at once"):
+    for meaning in ("Assign the selected lines", "Copy, cut or paste", "Export audio", "Save now"):
         assert meaning in keys
     page.keyboard.press("Escape")
 

@@ -17,7 +17,7 @@ def test_a_page_without_sound_output_says_so_and_plays_once_there_is_one(open_pa
     fill(page, "Mara: The lamp is still burning, and so it will until the morning.", 1)
     page.evaluate(WITHHOLD)
     page.click("#play")
-    page.wait_for_selector("[data-notice=sound]:has-text('no sound output')")
+    page.wait_for_selector("[data-notice=sound]:has-text('no audio output')")
     page.wait_for_selector("#lines .line[data-state=ready]")
     assert page.inner_text("#play").strip() == "Play"
     page.evaluate("() => window.giveSound()")

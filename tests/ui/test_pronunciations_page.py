@@ -216,7 +216,7 @@ def test_a_spoken_form_is_heard_in_a_voice_of_the_cast(page, write):
     add(page, "Hoxha", "hodja")
     page.select_option("#pronunciation-voice", "Tomas")
     with page.expect_response("**/pronunciations/hear") as told:
-        page.click("[aria-label='Hear Hoxha']")
+        page.click("[aria-label='Listen to Hoxha']")
     assert told.value.ok
     assert told.value.request.post_data_json == {"speaker": "Tomas", "text": "hodja"}
     expect(page.locator("#pronunciation-problem")).to_be_hidden()

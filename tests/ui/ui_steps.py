@@ -31,6 +31,7 @@ def fill(page: Page, text: str, lines: int) -> str:
     made = page.request.post(
         page.evaluate("() => new URL('studio/projects', location.origin + location.pathname).href"),
         data={"name": "Scene", "text": text},
+        max_retries=2,  # a connection that was kept may have been closed meanwhile
     )
     assert made.ok, made.text()
     body = made.json()

@@ -11,6 +11,8 @@ import { cardRank, licenceWords, speedWords, voiceWords } from "./engine_state.j
 
 const MOST_CHARS = 200;
 const SHOWN_LANGUAGES = 3;
+/** What an engine says where the scene has no line. */
+const SAMPLE = { speaker: "Narrator", text: "The lamp is still burning, and nobody is home." };
 
 /** One engine's card; its element stays, so that a focused button keeps its focus. */
 class Card {
@@ -173,8 +175,7 @@ export class EngineCards {
   }
 
   #try(card) {
-    const line = this.#project.lines.find(({ kind, text }) => kind === "speech" && text?.trim());
-    if (!line) return showError(t`Couldn’t play a sample`, new Error(t`Write a line first: the sample says it.`));
+    const line = this.#project.lines.find(({ kind, text }) => kind === "speech" && text?.trim()) ?? SAMPLE;
     const body = { engine: card.name, speaker: line.speaker, text: firstSentence(line.text) };
     return this.#preview.toggle(card.act("try"), (signal) => api.tryEngine(this.#project.id, body, signal));
   }
