@@ -71,7 +71,7 @@ _LANGUAGE_SCRIPT = """(function () {
 })();"""
 
 _LANGUAGE = "language.js"
-_BESIDE_IT = 'document.currentScript.src.replace(/[^/]*$/, "texts")'
+_SAME_FOLDER = 'document.currentScript.src.replace(/[^/]*$/, "texts")'
 _JOINED_STYLES = "styles.css"
 _JOINED_MODULES = "modules.js"
 _SOURCE_MAP = "modules.js.map"
@@ -220,7 +220,7 @@ class AssetFiles(StaticFiles):
     def _of_language(self, name: str) -> Response | None:
         """A script of the page's language, which the small pages ask for without a digest."""
         if name == _LANGUAGE:
-            script: str | None = self._assets.language_script(_BESIDE_IT)
+            script: str | None = self._assets.language_script(_SAME_FOLDER)
         else:
             asked = _TEXTS.fullmatch(name)
             script = self._assets.texts(asked[1]) if asked else None

@@ -569,7 +569,7 @@ def test_health(client: httpx.Client) -> None:
 
 def test_what_gradios_client_may_call(client: httpx.Client) -> None:
     endpoints = client.get("/gradio_api/info").json()["named_endpoints"]
-    assert endpoints.keys() == {"/speak"}
+    assert endpoints.keys() == {"/speak", "/dialog", "/voices", "/add_voice", "/loudness"}
     told = [
         (one["parameter_name"], one["parameter_has_default"], one["parameter_default"])
         for one in endpoints["/speak"]["parameters"]

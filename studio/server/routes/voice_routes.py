@@ -76,7 +76,7 @@ async def try_engine(
     return wav_answer(await unless_gone(request, saying))
 
 
-class AuditionBody(RequestBody):
+class CharacterAuditionBody(RequestBody):
     """A line of a character, and the voice that is to say it."""
 
     speaker: str = Field(max_length=200)
@@ -102,7 +102,7 @@ def list_voices(
 @voice_routes.post("/projects/{project_id}/audition")
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
 async def audition(
-    studio: StudioDep, project: Project, body: AuditionBody, request: Request
+    studio: StudioDep, project: Project, body: CharacterAuditionBody, request: Request
 ) -> Response:
     """Say a line of a character by a voice that it could have; nothing is kept."""
     sentence = Sentence(body.text, language=body.language)
