@@ -69,10 +69,10 @@ def test_a_kept_sample_is_repaired_heard_kept_and_brought_back(page, keep):
     page.click("#sample-repair")
     page.wait_for_selector("#sample-repaired:not([hidden])")
     page.click("#speaker-add")
-    page.wait_for_selector("#voice-panel .sheet-message:has-text('The sample is changed')")
+    page.wait_for_selector("#voice-panel .sheet-message:has-text('Sample changed')")
     assert path.read_bytes() != before
     page.click("#voice-samples .sample-undo")
-    page.wait_for_selector("#voice-panel .sheet-message:has-text('is as it was')")
+    page.wait_for_selector("#voice-panel .sheet-message:has-text('is unchanged again')")
     sample_length(page, "10.0 s")
     assert path.read_bytes() == before
     assert page.is_hidden("#voice-samples .sample-undo")

@@ -64,7 +64,7 @@ def test_the_words_are_filled_in_and_can_be_edited(page, server, choose):
     choose("Heron")
     field = page.locator("#sample-transcript")
     expect(field).not_to_have_value("")
-    expect(page.locator("#sample-words-note")).to_contain_text("a recogniser wrote them")
+    expect(page.locator("#sample-words-note")).to_contain_text("written by a recogniser")
     assert violations(page, ["#sample-panel"]) == []
     field.fill("My own words.")
     page.locator("#sample-wave .wave-start").focus()
@@ -97,7 +97,7 @@ def test_noise_is_taken_out_and_both_recordings_can_be_heard_and_used(page, serv
     expect(original).to_have_attribute("aria-pressed", "true")
     assert page.is_hidden("#voice-samples .sample-undo")
     page.click("#voice-samples .sample-exchange")
-    page.wait_for_selector("#voice-panel .sheet-message:has-text('the other recording now')")
+    page.wait_for_selector("#voice-panel .sheet-message:has-text('to the other recording')")
     assert noise_db(library.get("Curlew").sample) > clean_db + 15
     page.click("#voice-samples .sample-exchange")
     page.wait_for_function(

@@ -51,6 +51,7 @@ def waves_drawn(page):
 
 
 def test_the_pictures_of_the_page(page, shoot):
+    fill(page, LIGHTHOUSE.read_text(encoding="utf-8"), 9)
     make(page)
     page.click("#lines .line-text >> nth=3")
     page.wait_for_selector("#takes .take")

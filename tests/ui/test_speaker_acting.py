@@ -41,7 +41,7 @@ def act(page, recording):
 
 def test_a_described_voice_keeps_its_description(page):
     assert page.input_value("#voice-description") == "an old sailor, hoarse and slow"
-    assert "is described: an old sailor" in page.inner_text("#voice-own")
+    assert "Described voice: an old sailor" in page.inner_text("#voice-own")
 
 
 def test_an_acted_line_is_heard_and_saved(page, recording, tmp_path):

@@ -91,14 +91,14 @@ def test_a_sample_is_repaired_and_the_change_undone_after_a_reload(page, opened,
     page.wait_for_selector("#sample-repaired:not([hidden])")
     tab_to(page, "#speaker-add")
     press(page, "Enter")
-    says(page, "The sample is changed")
+    says(page, "Sample changed")
     assert library.get("Avocet").sample.read_bytes() != before
     page.reload()
     page.wait_for_selector("body[data-tableread=ready]")
     open_panel(page, "Avocet")
     tab_to(page, ".sample-undo")
     press(page, "Enter")
-    says(page, "is as it was")
+    says(page, "is unchanged again")
     assert library.get("Avocet").sample.read_bytes() == before
 
 
