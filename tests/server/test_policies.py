@@ -53,6 +53,7 @@ PAGE = {
     "GET /studio/projects": "guest",
     "POST /studio/projects": "guest fill",
     "GET /studio/projects/{project_id}": "guest",
+    "GET /studio/projects/{project_id}/voices": "guest",
     "PATCH /studio/projects/{project_id}": "guest edit",
     "DELETE /studio/projects/{project_id}": "guest free",
     "POST /studio/projects/{project_id}/edits": "guest edit",

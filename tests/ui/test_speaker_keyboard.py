@@ -175,7 +175,7 @@ def test_details_that_are_typed_outlive_what_saves_itself_and_the_closing(page, 
     page.fill("#voice-labels", "old, northern")
     page.fill("#voice-samples .sample-transcript", "Hello there.")
     page.check("#voice-samples .sample-consent")
-    page.wait_for_selector(".sample-consent-text:has-text('Ticked on')")
+    page.wait_for_selector(".sample-consent-text:has-text('Confirmed on')")
     assert page.input_value("#voice-labels") == "old, northern"
     page.fill("#voice-language", "de")
     press(page, "Escape")

@@ -102,7 +102,7 @@ def test_without_the_tick_no_voice_is_added_and_nothing_is_lost(page, recording)
     choose(page, recording)
     page.fill("#sample-transcript", "What I said.")
     page.click("#speaker-add")
-    page.wait_for_selector("#sample-panel .sheet-message:has-text('Tick that you may use')")
+    page.wait_for_selector("#sample-panel .sheet-message:has-text('Please confirm')")
     assert page.evaluate(SEEN, "#sample-panel .sheet-message")
     expect(page.locator("#sample-consent")).to_be_focused()
     assert page.input_value("#sample-transcript") == "What I said."
@@ -111,7 +111,7 @@ def test_without_the_tick_no_voice_is_added_and_nothing_is_lost(page, recording)
     page.wait_for_selector(entry("Linnet"))
     open_panel(page, "Linnet")
     assert sample_part(page, ".sample-transcript").input_value() == "What I said."
-    assert "Ticked on" in sample_part(page, ".sample-consent-text").inner_text()
+    assert "Confirmed on" in sample_part(page, ".sample-consent-text").inner_text()
 
 
 def test_a_sample_recorded_by_the_microphone_becomes_a_voice(page):

@@ -132,7 +132,7 @@ def test_many_lines_are_made_again_only_after_a_question_and_one_undo_brings_all
     page.keyboard.press("Control+a")
     page.keyboard.press("r")
     page.wait_for_selector("#again-confirm[open]")
-    assert page.inner_text("#again-confirm-title") == "Make 21 lines again?"
+    assert page.inner_text("#again-confirm-title") == "Regenerate 21 lines?"
     page.click("#again-confirm button[value=keep]")
     assert take_ids(page) == first
     page.evaluate("() => document.querySelector('#lines .line').focus()")
