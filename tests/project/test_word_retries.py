@@ -62,7 +62,7 @@ def open_forgetful(
         backend = ForgetfulDraft({LAMP: lamp})
 
         def transcribe(self: object, clip: Clip, *_: object, **__: object) -> Transcript:
-            # What isn't a take is the reading that a take is held against, and says what is written.
+            # What isn't a take is the reading that it is held against, which says all.
             text = backend.spoken.get(len(clip), LAMP)
             return Transcript(text, tuple(map(RecognisedWord, text.split())), "en")
 

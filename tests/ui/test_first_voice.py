@@ -121,7 +121,9 @@ def test_its_card_says_how_fast_it_is_here_and_tries_a_line(window):
         kitten.locator("[data-act=try]").click()
     assert answer.value.ok
     asked = answer.value.request.post_data_json
-    first = page.evaluate("() => window.tableread.project.lines.find((one) => one.kind === 'speech').text")
+    first = page.evaluate(
+        "() => window.tableread.project.lines.find((one) => one.kind === 'speech').text"
+    )
     assert asked["engine"] == "kitten"
     assert first.startswith(asked["text"])
 

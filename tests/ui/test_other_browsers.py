@@ -123,7 +123,8 @@ def test_a_phone_over_plain_http_reads_copies_and_saves(far):
 def test_over_plain_http_the_microphone_says_why_it_is_not_to_be_had(far, recording):
     far.click("#voice-new")
     far.click("#sample-source .source-record")
-    expect(far.locator("#sample-panel .sheet-message")).to_contain_text("on this machine or over https")
+    told = far.locator("#sample-panel .sheet-message")
+    expect(told).to_contain_text("on this machine or over https")
     far.set_input_files("#sample-source input[type=file]", recording)
     far.wait_for_selector("#sample-editor:not([hidden])")
 
