@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
 
 import regex
+from rapidfuzz.distance import Levenshtein
 
 from studio.backends.espeak.phonemizer import Phonemizer
 from studio.errors import ModelUnavailable, SpeechFailed
@@ -79,8 +80,8 @@ def _exchange_cost(one: str, other: str) -> float:
 
 
 def count_letter_edits(one: str, other: str) -> int:
-    """How many letters have to be left out, put in or exchanged (Levenshtein)."""
-    return round(_edit_distance(one, other, lambda a, b: float(a != b)))
+    """How many letters have to be left out, put in or exchanged."""
+    return Levenshtein.distance(one, other)
 
 
 def find_places(text: str, heard: str, places: Sequence[int]) -> list[int]:
@@ -110,30 +111,25 @@ def find_letters_of(text: str) -> str:
     return NO_LETTER.sub("", text).casefold()
 
 
-def _edit_distance(one: str, other: str, exchange: Callable[[str, str], float]) -> float:
-    """Levenshtein's distance with a cost for each exchange."""
-    row = [float(at) for at in range(len(other) + 1)]
-    for char in one:
-        before, row[0] = row[0], row[0] + 1.0
-        for at, counterpart in enumerate(other, start=1):
-            cost = min(row[at] + 1.0, row[at - 1] + 1.0, before + exchange(char, counterpart))
-            before, row[at] = row[at], cost
-    return row[-1]
-
-
 @lru_cache(maxsize=65_536)
 def distance_of_sounds(one: str, other: str) -> float:
-    """How far apart two words are by their phonemes, in [0, 1]."""
-    return _edit_distance(one, other, _exchange_cost) / max(len(one), len(other), 1)
+    """How far apart two words are by their phonemes, in [0, 1]: Levenshtein's, alike ones nearer."""
+    row = [float(at) for at in range(len(other) + 1)]
+    for sound in one:
+        before, row[0] = row[0], row[0] + 1.0
+        for at, counterpart in enumerate(other, start=1):
+            cost = before + _exchange_cost(sound, counterpart)
+            before = row[at]
+            if (beside := min(before, row[at - 1]) + 1.0) < cost:
+                cost = beside
+            row[at] = cost
+    return row[-1] / max(len(one), len(other), 1)
 
 
-@lru_cache(maxsize=65_536)
 def distance_of_letters(one: str, other: str) -> float:
     """How far apart two words are by their letters and digits, in [0, 1]."""
     one, other = NO_LETTER.sub("", one), NO_LETTER.sub("", other)
-    if not one or not other:
-        return 1.0
-    return _edit_distance(one, other, lambda a, b: float(a != b)) / max(len(one), len(other))
+    return Levenshtein.normalized_distance(one, other) if one and other else 1.0
 
 
 NO_LETTER = regex.compile(r"[^\p{L}\p{M}\p{N}]+")

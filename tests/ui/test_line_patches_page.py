@@ -74,7 +74,7 @@ def test_without_marked_words_it_says_what_to_do(page, write):
     make(page)
     page.locator("#lines .line").nth(1).locator(".line-number").click()
     page.keyboard.press("F9")
-    expect(page.locator("#live")).to_contain_text("Mark the words")
+    expect(page.locator("#live")).to_contain_text("Select words")
 
 
 def test_what_cant_be_said_again_is_shown_and_the_line_stays(page, write):

@@ -233,13 +233,13 @@ def test_a_table_read_follows_the_play_head_and_a_reader_goes_on_alone(page, wri
         phone.click("#follow")
         phone.wait_for_selector("#text:text-is('Not long.')")
         assert violations(phone, ["body"]) == []
-        assert phone.evaluate("() => document.scripts.length") == 1, "none of the editor's"
+        assert phone.evaluate("() => document.scripts.length") == 2, "its own and the language's"
         page.evaluate("([id]) => window.tableread.playback.placeAt(id)", [order[4]])
         phone.wait_for_selector("#text:text-is('Good.')")
         wide = phone.evaluate("() => document.documentElement.scrollWidth")
         assert wide == 390, "nothing stands out of the page"
         device.set_offline(True)
-        phone.wait_for_selector("#message:has-text('connection is lost')")
+        phone.wait_for_selector("#message:has-text('Connection lost')")
         assert phone.inner_text("#text") == "Good."
         device.set_offline(False)
         phone.wait_for_selector("#message", state="hidden")

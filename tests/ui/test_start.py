@@ -9,6 +9,7 @@ pytestmark = pytest.mark.browser
 
 SCRIPT = "# The Weir\n\nIvo: How long?\n\nAnna: Long enough.\n"
 NAME = "() => window.tableread.project.view.name"
+UNDO = "() => window.tableread.project.travel('undo')"
 HEARD = "() => window.tableread.player.first_sound_ms !== null"
 COUNT_PRESSES = """() => {
   window.presses = [];
@@ -51,7 +52,7 @@ def test_paste_and_hear_in_two_presses(open_page):
     page.evaluate("() => document.activeElement.blur()")
     page.keyboard.press("Control+v")
     expect(page.locator("#lines .line .line-text")).to_have_count(3)
-    page.click("#read")
+    page.click("#play")
     page.wait_for_function(HEARD)
     assert len(page.evaluate("() => window.presses")) == 2
     assert page.evaluate(NAME) == "The Weir"
@@ -128,10 +129,11 @@ def test_a_script_pasted_into_the_script_view_names_it_too(page):
     named(page, "The Weir")
     page.wait_for_function("() => window.tableread.project.lines.length === 3")
     saved(page)
-    for _ in range(2):  # in the script view the script and its name are two steps
-        page.evaluate("() => window.tableread.project.travel('undo')")
-    named(page, "Untitled")
+    page.evaluate(UNDO)
     page.wait_for_function("() => window.tableread.project.lines.length === 0")
+    if page.evaluate(NAME) == "The Weir":  # the name is a step of its own when a pause follows it
+        page.evaluate(UNDO)
+    named(page, "Untitled")
     page.click("#views [data-view=lines]")
 
 
@@ -152,7 +154,7 @@ def test_an_example_is_there_with_its_name_and_cast(page, example, name, voices)
     page.focus(f"[data-example={example}]")
     page.keyboard.press("Enter")
     named(page, name)
-    assert page.evaluate("() => window.tableread.project.view.speakers.length") == voices
+    page.wait_for_function("n => window.tableread.project.view.speakers.length === n", arg=voices)
     expect(page.locator("#notices .notice[data-kind=warning]")).to_have_count(0)
 
 

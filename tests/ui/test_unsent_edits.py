@@ -184,7 +184,7 @@ def test_a_browser_that_keeps_nothing_shows_the_page_and_says_so(open_page, serv
     project = fill(page, TWO, 2)
     page.route(EDITS, lambda route: route.abort())
     type_into(page, 0, " Mine.")
-    page.wait_for_selector(f"{UNSAVED}:has-text('leave this page open')")
+    page.wait_for_selector(f"{UNSAVED}:has-text('keep this page open')")
     page.unroute(EDITS)
     saved(page)
     assert stored(page, project) == ["One. Mine.", "Two."]

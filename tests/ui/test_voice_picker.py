@@ -124,7 +124,7 @@ def test_every_voice_there_is_can_be_found(page, write, server, presses):
     for name in ("gender", "age", "engine"):
         page.select_option(f"#picker-{name}", "")
     page.fill("#picker-search", "no such voice")
-    page.wait_for_selector("#picker-count:has-text('No voice matches')")
+    page.wait_for_selector("#picker-count:has-text('No matching voices')")
     page.fill("#picker-search", "")
     assert page.evaluate(NAMELESS) == []
     assert violations(page, ["#voice-picker"]) == []
@@ -163,7 +163,7 @@ def test_a_voice_of_another_name_is_heard_again_and_the_focus_comes_back(page, w
 def test_a_voice_is_added_from_a_recording_with_four_presses(page, write, presses, recording):
     write("Gannet: One.\nHeron: Two.", 2)
     presses.click("#cast [aria-label='Set a voice for Gannet']")
-    page.wait_for_selector('#sample-clones:has-text("can\'t clone a recording")')
+    page.wait_for_selector('#sample-clones:has-text("can’t clone a recording")')
     assert "at the pitch of the recording" in page.inner_text("#sample-clones")
     with page.expect_file_chooser() as chooser:
         presses.click("#sample-source .source-choose")

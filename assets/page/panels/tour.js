@@ -24,7 +24,7 @@ const STEPS = [
   },
   {
     view: "lines",
-    target: "read",
+    target: "play",
     title: t`Play the scene`,
     text: t`This plays from the beginning and generates missing lines on the way. When you change a line, only that line is generated again.`,
   },
