@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rapidfuzz.distance import LCSseq, Postfix, Prefix
+
 from studio.dialog.gaps import GAP
 from studio.dialog.model import Audio, Silence, Speech, Unspoken, name_key
 from studio.dialog.model import Line as DialogLine
@@ -150,7 +152,7 @@ class _Similarity:
         if _have_same_ends(one, other, _MIN_SAME_ENDS * both / 2):
             return True
         self._left_chars -= both
-        return self._left_chars > 0 and 2 * _count_common(one, other) >= _MIN_SIMILARITY * both
+        return self._left_chars > 0 and 2 * LCSseq.similarity(one, other) >= _MIN_SIMILARITY * both
 
 
 def _have_same_ends(one: str, other: str, wanted: float) -> bool:
@@ -158,28 +160,8 @@ def _have_same_ends(one: str, other: str, wanted: float) -> bool:
     half = math.ceil(wanted / 2)
     if one[:half] != other[:half] and one[-half:] != other[-half:]:  # as in most pairs
         return False
-    start = _count_same_beginning(one, other)
-    return start + _count_same_beginning(one[start:][::-1], other[start:][::-1]) >= wanted
-
-
-def _count_same_beginning(one: str, other: str) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _count_common(one: str, other: str) -> int:
-    """The length of the longest common subsequence; each bit of a number is a character of `one`.
-
-    Source: Hyyrö, "Bit-parallel LCS-length computation revisited", 2004.
-    """
-    places: dict[str, int] = defaultdict(int)
-    for place, char in enumerate(one):
-        places[char] |= 1 << place
-    everywhere = free = (1 << len(one)) - 1
-    for char in other:
-        found = free & places.get(char, 0)
-        free = ((free + found) | (free - found)) & everywhere
-    return len(one) - free.bit_count()
+    start = Prefix.similarity(one, other)
+    return start + Postfix.similarity(one[start:], other[start:]) >= wanted
 
 
 def _update_line(line: DialogLine, onto: ProjectLine | None) -> ProjectLine:
