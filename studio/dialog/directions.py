@@ -79,6 +79,7 @@ _MANNERS = word_set(
     cheerful sarcastic tired bored scared afraid frightened worried annoyed amused surprised
     shocked confused serious curious disgusted delighted relieved embarrassed hopeful thoughtful
     beat deadpan off offstage offscreen overlapping interrupting reading
+    crosstalk inaudible unintelligible indistinct
     leise laut flüsternd flüstert lachend lacht lachen seufzt seufzend hustet ruft rufend schreit
     schreiend wütend traurig fröhlich zögernd weint weinend
     riendo ríe ríen risas risita risitas susurra susurrando suspira suspirando grita gritando
@@ -220,7 +221,7 @@ def _is_manner(inside: str) -> bool:
         return False
     known = [word in _MANNERS and word not in _SOUNDS_OF_OTHERS for word in words]
     others = (word for word, is_known in zip(words, known, strict=True) if not is_known)
-    return any(known) and all(word in _BETWEEN for word in others)
+    return any(known) and all(word in _BETWEEN or word.isdigit() for word in others)
 
 
 def _classify_first(inside: str, *, is_alone: bool = False) -> DirectionKind:

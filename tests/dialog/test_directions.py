@@ -43,6 +43,7 @@ def words(text, limits=PLAIN, moods=()):
         ("I never (softly) said that.", "I never said that."),
         ("[excited] Okay!", "Okay!"),
         ("[whispers softly] Okay!", "Okay!"),
+        ("[crosstalk] I was [inaudible 00:01:20] there.", "I was there."),
         ("[SFX: door] What?", "What?"),
         ("What [MUSIC: theme swells] now?", "What now?"),
         ("[Intro music fades] Hello.", "Hello."),

@@ -18,6 +18,25 @@ NAMES = sorted(path.name for path in FOLDER.iterdir())
 
 SAID = {
     "captions.sbv": ["Narrator: Are you there?", "IVO: Yes."],
+    "deposition.txt": [
+        "Q: Good morning. Would you state your name for the record?",
+        "A: Ellen Marsh.",
+        "Q: And where do you live, Ms. Marsh?",
+        "A: At the weir. The old lock house, by the river.",
+        "MR. DOYLE: Objection. Form.",
+        "THE WITNESS: I don't recall.",
+        "Q: How long have you lived there?",
+        "A: Two years.",
+    ],
+    "deposition_numbered.txt": [
+        "Q: Good morning.",
+        "A: Good morning.",
+        "Q: Where do you live?",
+        "A: By the river.",
+        "MR. DOYLE: Objection.",
+        "Q: You can answer.",
+        "A: Two years.",
+    ],
     "elevenlabs.json": ["abc: How long?", "def: Long."],
     "french_play.txt": [
         "ANNA: Combien de temps ?",
@@ -35,6 +54,12 @@ SAID = {
         "Helmer: [direction: calls out from his room] Is that my little lark twittering out there?",
         "Nora: [direction: busy opening some of the parcels] Yes, it is!",
         "Helmer: Is it my little squirrel bustling about?",
+    ],
+    "interview_times.txt": [
+        "INTERVIEWER: How did you start?",
+        "RESPONDENT: (laughs) By accident, really. [pause] I was [inaudible 00:01:20] then.",
+        "INTERVIEWER: [crosstalk] Sorry, go on.",
+        "RESPONDENT: It was nineteen ninety.",
     ],
     "list_of_lines.md": [
         "Anna: How long?",

@@ -47,7 +47,7 @@ from studio.dialog.formats.row_kinds import (
     plain_bold,
     plain_title,
 )
-from studio.dialog.formats.turns import split_turns
+from studio.dialog.formats.turns import read_testimony, split_turns
 from studio.dialog.markup import (
     Row,
     has_blocks,
@@ -94,7 +94,7 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     is_marked, is_named = has_blocks(rows), has_bold_names(rows)
     if is_marked:
         rows = read_markdown(rows)
-    rows = join_brackets(split_turns(rows))
+    rows = join_brackets(split_turns(read_testimony(rows)))
     play = find_play(rows)
     if play is not None:
         rows = join_open_brackets(rows)

@@ -177,11 +177,18 @@ def _count_bracketed(rows: list[Row], idx: int) -> int:
     return 1
 
 
+_TIMED = regex.compile(
+    r"(?P<name>[^:\[\]()]{1,60}?)\s*[\[(]\d{1,2}(?::\d{2}){1,2}(?:[.,]\d{1,3})?[\])]\s*(?=:)"
+)
+
+
 def header_of(row: str) -> Header | None:
-    """A row's header, also behind pauses or without a colon, as in `IVO (angrily) Get out!`."""
+    """A row's header, also behind pauses, with a time, or without a colon: `IVO (angrily) Out!`."""
     try:
         rest = leading_pauses(row)[1]
         header = parse_header(rest) if rest else None
+        if header is None and (timed := _TIMED.match(rest)):
+            header = parse_header(timed["name"] + rest[timed.end() :])
     except NameRejected:
         return None
     if header is None and "(" in row and (called := _CALLED.fullmatch(row)):

@@ -1,4 +1,7 @@
-"""Divides text with tags around its turns: `[S1] … [S2] …`, `[alice] … [/alice]`, `<Person1>`."""
+"""Turns that other signs than a name and a colon begin.
+
+Tags around them, `[S1] … [S2] …`, `[alice] … [/alice]`, `<Person1>`, and a court's `Q.` and `A.`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,14 @@ _CLOSED = regex.compile(r"[\[<]/(?P<name>[\p{L}\p{N}][\p{L}\p{N} ._-]{0,40})[\]>
 _NO_SPEAKERS = word_set(
     "b i u v c s p em strong speak prosody break voice emphasis ruby rt font lang span div"
 )
+
+_ROW_NUMBER = r"(?:\d{1,2}\s+)?"
+_TESTIFIED = regex.compile(
+    rf"{_ROW_NUMBER}(?P<who>[QA])(?:\.\s*|\s{{2,}}|(?<=\d\s+[QA])\s)(?P<said>\S.*)"
+)
+_EXAMINER = regex.compile(rf"{_ROW_NUMBER}(?P<by>BY (?:MR|MRS|MS|DR)\. \p{{Lu}}[^:]*):?")
+_TESTIFIED_BEGINS = frozenset("QA0123456789")
+_FEWEST_TESTIFIED = 2
 
 
 def has_closed_turns(text: str) -> bool:
@@ -29,6 +40,31 @@ def split_turns(rows: list[Row]) -> list[Row]:
     if tags is None or not any(tags.match(row) for _, row in rows):
         return rows
     return [one for row in rows for one in _split_closed(row, tags)]
+
+
+def read_testimony(rows: list[Row]) -> list[Row]:
+    """Questions and answers of a court's transcript as `Q:` and `A:`, without rows' numbers.
+
+    Rows are unchanged unless both occur, each twice.
+    """
+    said = [
+        found
+        for _, row in rows
+        if row[:1] in _TESTIFIED_BEGINS and (found := _TESTIFIED.match(row))
+    ]
+    whose = [found["who"] for found in said]
+    if min(whose.count("Q"), whose.count("A")) < _FEWEST_TESTIFIED:
+        return rows
+    is_numbered = all(row[0].isdigit() for _, row in rows if row)
+    return [(number, _write_testimony(row, is_numbered=is_numbered)) for number, row in rows]
+
+
+def _write_testimony(row: str, *, is_numbered: bool) -> str:
+    if found := _TESTIFIED.fullmatch(row):
+        return f"{found['who']}: {found['said']}"
+    if found := _EXAMINER.fullmatch(row):
+        return f"#> {found['by']}"
+    return row.lstrip("0123456789").lstrip() if is_numbered else row
 
 
 def _split_numbered(row: Row) -> list[Row]:
