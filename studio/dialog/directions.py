@@ -40,7 +40,7 @@ _DIRECTION = regex.compile(
     rf"""
       \[ \s*+ (?: direction \s*+ : (?P<named>[^\[\]]{{1,{MAX_DIRECTION_CHARS}}})
                | (?P<cue>{CUE_WORDS} \b [^\[\]]{{0,{MAX_DIRECTION_CHARS}}})
-               | (?P<square>[^\[\]|:]{{1,60}}) ) \]
+               | (?P<square>(?:[^\[\]|:]|(?<=\d):(?=\d)){{1,60}}) ) \]
     | [(（] (?P<round>[^()（）]{{1,{MAX_DIRECTION_CHARS}}}) [)）]
     """,
     regex.VERBOSE | regex.IGNORECASE,
@@ -221,7 +221,7 @@ def _is_manner(inside: str) -> bool:
         return False
     known = [word in _MANNERS and word not in _SOUNDS_OF_OTHERS for word in words]
     others = (word for word, is_known in zip(words, known, strict=True) if not is_known)
-    return any(known) and all(word in _BETWEEN or word.isdigit() for word in others)
+    return any(known) and all(word in _BETWEEN for word in others)
 
 
 def _classify_first(inside: str, *, is_alone: bool = False) -> DirectionKind:
