@@ -81,9 +81,21 @@ export function withOps(state, ops) {
 export const PLAIN_CHARACTER = { voices: {}, params: {}, level_db: 0, gap_s: null };
 
 /** What a character's settings are kept by. @param {DialogDocument} view @param {string | null} name */
-export function characterKey(view, name) {
-  const folded = (name ?? "").trim().toLowerCase();
-  return view.speakers.find((one) => one.name.trim().toLowerCase() === folded)?.key ?? folded;
+export function characterKey({ speakers }, name) {
+  let keys = keysOf.get(speakers);
+  if (!keys) {
+    keys = new Map(speakers.map((one) => [foldName(one.name), one.key]));
+    keysOf.set(speakers, keys);
+  }
+  const folded = foldName(name ?? "");
+  return keys.get(folded) ?? folded;
+}
+
+/** @type {WeakMap<import("../core/types").DialogDocument["speakers"], Map<string, string>>} their keys by folded name */
+const keysOf = new WeakMap();
+
+function foldName(name) {
+  return name.trim().toLowerCase();
 }
 
 /** The settings of a character. @param {DialogDocument} view @param {string | null} name */

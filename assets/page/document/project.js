@@ -44,6 +44,10 @@ sessionStore.remove(PAGE_KEY);
 /** Emits the `project.*` events on the page's bus. */
 export class Project {
   #base = EMPTY_DOCUMENT;
+  /** The view that `#lines` are those of; each change makes another one. */
+  #listed = null;
+  /** @type {Line[]} */
+  #lines = [];
   #steps = [];
   #jobSteps = 0;
   #jobAt_ms = 0;
@@ -116,9 +120,14 @@ export class Project {
     return left === null || !this.rendering ? null : Math.max(0, left - (performance.now() - this.#jobAt_ms) / 1000);
   }
 
-  /** Lines in order. @returns {Line[]} */
+  /** Lines in order; nobody changes the list. @returns {Line[]} */
   get lines() {
-    return this.view.order.map((lineId) => this.view.lines.get(lineId)).filter(Boolean);
+    const { view } = this;
+    if (this.#listed !== view) {
+      this.#listed = view;
+      this.#lines = view.order.map((lineId) => view.lines.get(lineId)).filter(Boolean);
+    }
+    return this.#lines;
   }
 
   line(lineId) {

@@ -18,7 +18,9 @@ export class Selection {
 
   /** The selected lines in the dialog's order. @returns {string[]} */
   get ids() {
-    return this.#project.view.order.filter((lineId) => this.#marked.has(lineId));
+    const { lines, order } = this.#project.view;
+    if (this.#marked.size < 2) return [...this.#marked].filter((lineId) => lines.has(lineId));
+    return order.filter((lineId) => this.#marked.has(lineId));
   }
 
   /** Go to a line. @param {string | null} lineId @param {"only" | "range" | "toggle"} how */
