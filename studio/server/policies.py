@@ -167,7 +167,8 @@ _FOREIGN_ROUTES: tuple[tuple[frozenset[str], str, RoutePolicy], ...] = (
     (_READ, r"/(config/?|manifest\.json|robots\.txt|pwa_icon(/\d+)?|logout)", _GUEST),
     (_READ, r"/gradio_api/(startup-events|(info|user|login_check|app_id)/?|theme\.css)", _GRADIO),
     (_READ, r"/gradio_api/(heartbeat/[^/]+|queue/data)", _GRADIO_STREAM),
-    (_WRITE, r"/gradio_api/(queue/join|reset/?)", _GRADIO),
+    (_READ, r"/gradio_api/call/(v2/)?\w+/\w+", _GRADIO_STREAM),
+    (_WRITE, r"/gradio_api/(queue/join|call/(v2/)?\w+|reset/?)", _GRADIO),
     (_WRITE, r"/gradio_api/upload", _GRADIO_UPLOAD),
     (_READ, r"/gradio_api/mcp/schema", _GRADIO),
     (_READ | {"POST", "DELETE"}, r"/gradio_api/mcp/?", _MCP),
@@ -176,7 +177,7 @@ _FOREIGN_ROUTES: tuple[tuple[frozenset[str], str, RoutePolicy], ...] = (
 )
 """The allow-list of routes that aren't the studio's: Gradio's, and the owner's sign-in.
 
-Gradio has more: `run`, `call`, `proxy`, `process_recording`, deep links, monitoring, documents.
+Gradio has more: `run`, `proxy`, `process_recording`, deep links, monitoring, documents.
 They stay closed. Its `upload`, `file` and `mcp` are the studio's own here.
 """
 

@@ -14,6 +14,7 @@ from fastapi import FastAPI, HTTPException, Request
 from gradio import http_server
 from gradio.blocks import Blocks
 from gradio.context import LocalContext
+from gradio.route_utils import FnIndexInferError
 from gradio.routes import App, ORJSONResponse
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
@@ -29,7 +30,7 @@ from studio.server.error_responses import HANDLERS, error_response
 from studio.server.interrupt import wait_for_interrupt
 from studio.server.mcp_endpoint import is_installed as has_mcp
 from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
-from studio.server.middleware.gradio_calls import QUEUE_JOIN, GradioCallMiddleware
+from studio.server.middleware.gradio_calls import GradioCallMiddleware, is_call
 from studio.server.middleware.origin_guard import OriginGuard
 from studio.server.middleware.places import StreamLimitMiddleware
 from studio.server.middleware.security import SecurityMiddleware
@@ -245,7 +246,10 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
                     entry.studio_of, guard=guard, key_or_sign_in=entry.require_key_or_login
                 ),
             ],
-            exception_handlers={**HANDLERS, KeyError: _answer_unknown},
+            exception_handlers={
+                **HANDLERS,
+                **dict.fromkeys((KeyError, FnIndexInferError), _answer_unknown),
+            },
             default_response_class=ORJSONResponse,
             openapi_url=None,
         )
@@ -312,8 +316,8 @@ class GradioForm:
 
 
 async def _answer_unknown(request: Request, error: Exception) -> Response:
-    """Exception handler for Gradio's queue, which doesn't check that an event's function exists."""
-    if request.url.path != QUEUE_JOIN:
+    """Exception handler for Gradio's calls, which don't check that their function exists."""
+    if not is_call(request.url.path):
         raise error
     return error_response(request.url.path, 404, "There is no such function here.", kind="NotFound")
 

@@ -26,6 +26,7 @@ GRADIO_ADDRESSES = [
             "mcp/",
             "run/speak",
             "call/speak",
+            "call/v2/speak",
             "api/speak",
             "upload",
             "reset",

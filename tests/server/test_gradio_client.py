@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,3 +127,29 @@ def test_a_file_is_known_by_a_key_and_by_no_path(client: Client, http: httpx.Cli
     _, key, name = said["path"].split("/")
     for other in (f"spoken/{key[:-1]}x/{name}", "spoken/x/speech.wav", f"spoken/../{name}"):
         assert http.get(f"/gradio_api/file={other}").status_code == 404
+
+
+CALLS = {
+    "call": {"data": ["Good evening.", "Ida", 7]},
+    "call/v2": {"text": "Good evening.", "voice": "Ida", "seed": 7},
+}
+
+
+@pytest.mark.parametrize("way", CALLS)
+def test_as_the_curl_tab_of_its_api_page_says(http: httpx.Client, way: str) -> None:
+    asked = http.post(f"/gradio_api/{way}/speak", json=CALLS[way]).raise_for_status()
+    stream = http.get(f"/gradio_api/{way}/speak/{asked.json()['event_id']}", timeout=60)
+    assert stream.text.startswith("event: complete")
+    made = json.loads(stream.text.split("data: ")[1].splitlines()[0])[0]
+    sound = http.get(made["url"]).raise_for_status()
+    assert len(soundfile.read(io.BytesIO(sound.content))[0]) > 7_000
+
+
+@pytest.mark.parametrize("way", CALLS)
+def test_no_call_names_a_file_elsewhere(http: httpx.Client, way: str) -> None:
+    named = {"url": "http://127.0.0.1:1/x.wav", "path": "http://127.0.0.1:1/x.wav"}
+    named |= {"meta": {"_type": "gradio.FileData"}}
+    body = {"data": [named]} if way == "call" else {"text": named}
+    assert http.post(f"/gradio_api/{way}/speak", json=body).status_code == 400
+    known = CALLS[way]
+    assert http.post(f"/gradio_api/{way}/nothing", json=known).status_code == 404

@@ -30,6 +30,9 @@ ROUTES = (
     ("GET", "/gradio_api/info"),
     ("GET", "/gradio_api/queue/data?session_hash=x"),
     ("POST", "/gradio_api/queue/join"),
+    ("POST", "/gradio_api/call/speak"),
+    ("POST", "/gradio_api/call/v2/speak"),
+    ("GET", "/gradio_api/call/speak/0f"),
     ("POST", "/gradio_api/upload"),
     ("GET", "/gradio_api/file=spoken/x/speech.wav"),
     ("POST", "/gradio_api/mcp/"),
@@ -63,9 +66,6 @@ FOREIGN = (
 CLOSED = (
     ("POST", "/gradio_api/run/add_speaker"),
     ("POST", "/gradio_api/api/add_speaker"),
-    ("POST", "/gradio_api/call/add_speaker"),
-    ("POST", "/gradio_api/call/v2/add_speaker"),
-    ("GET", "/gradio_api/call/add_speaker/x"),
     ("POST", "/run/predict"),
     ("POST", "/api/predict"),
     ("GET", "/gradio_api/proxy=https://huggingface.co"),
@@ -294,7 +294,7 @@ def test_files_of_this_machine_are_not_served(client) -> None:
 
 def test_an_answer_never_holds_the_environment(client) -> None:
     for method, path in ROUTES:
-        if "queue/data" not in path:
+        if "queue/data" not in path and "speak/0f" not in path:  # Gradio breaks them off
             assert SECRET not in client.request(method, path, json={}).text, path
 
 

@@ -1,4 +1,4 @@
-"""Checks what programs send to Gradio's queue before Gradio sees it.
+"""Checks what programs send to Gradio's functions before Gradio sees it.
 
 Gradio downloads a URL that stands in an argument as a file would, before it calls the function.
 """
@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
 
-QUEUE_JOIN = "/gradio_api/queue/join"
+_QUEUE_JOIN = "/gradio_api/queue/join"
+_CALL = "/gradio_api/call/"
+_CALL_BY_NAMES = f"{_CALL}v2/"
 
 RECORDING = "recording:"
 """What comes before a recording's id in the answer to its upload."""
@@ -26,27 +28,58 @@ class _UploadedFile(BaseModel, strict=True):
     path: Annotated[str, Field(pattern=rf"^{RECORDING}[0-9a-f]{{16}}$")]
 
 
+_MOST_ARGUMENTS = 10
+
 _Argument = Annotated[
     str | int | float | bool | _UploadedFile | None, Field(union_mode="left_to_right")
 ]
 
 
 class _Call(BaseModel, strict=True, allow_inf_nan=False):
-    """A call of a function; what else it holds isn't passed on."""
+    """A call of a function named by the path; what else it holds isn't passed on."""
 
-    data: Annotated[list[_Argument], Field(max_length=10)]
+    data: Annotated[list[_Argument], Field(max_length=_MOST_ARGUMENTS)]
+
+
+class _QueuedCall(_Call):
+    """A call as Gradio's clients send it."""
+
     fn_index: int
     session_hash: Annotated[str, Field(max_length=100)]
     trigger_id: int | None = None
 
-    def plain(self) -> bytes:
-        """The call as JSON, with the id of each recording in its place."""
-        body = self.model_dump(exclude={"data"})
-        body["data"] = [
-            one.path.removeprefix(RECORDING) if isinstance(one, _UploadedFile) else one
-            for one in self.data
-        ]
-        return json.dumps(body).encode()
+
+_Name = Annotated[str, Field(max_length=100)]
+_CALL_WITH_NAMES: TypeAdapter[dict[str, _Argument]] = TypeAdapter(
+    Annotated[dict[_Name, _Argument], Field(max_length=_MOST_ARGUMENTS)],
+    config=ConfigDict(strict=True, allow_inf_nan=False),
+)
+
+
+def is_call(path: str) -> bool:
+    """Whether a path takes calls of functions."""
+    return path == _QUEUE_JOIN or path.startswith(_CALL)
+
+
+def _read_call(path: str, body: bytes) -> bytes:
+    """A call as JSON, with the id of each recording in its place.
+
+    Raises:
+        ValidationError: It holds something else than is checked here.
+    """
+    if path.startswith(_CALL_BY_NAMES):
+        named = _CALL_WITH_NAMES.validate_json(body)
+        return json.dumps({name: _plain(one) for name, one in named.items()}).encode()
+    kind = _QueuedCall if path == _QUEUE_JOIN else _Call
+    call = kind.model_validate_json(body)
+    data = [_plain(one) for one in call.data]
+    return json.dumps(call.model_dump(exclude={"data"}) | {"data": data}).encode()
+
+
+def _plain(argument: object) -> object:
+    if isinstance(argument, _UploadedFile):
+        return argument.path.removeprefix(RECORDING)
+    return argument
 
 
 class GradioCallMiddleware:
@@ -58,20 +91,19 @@ class GradioCallMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse a call."""
-        if scope["type"] != "http" or scope["path"] != QUEUE_JOIN:
+        if scope["type"] != "http" or scope["method"] != "POST" or not is_call(scope["path"]):
             await self._app(scope, receive, send)
             return
         body = await Request(scope, receive).body()
         try:
-            call = _Call.model_validate_json(body)
+            data = _read_call(scope["path"], body)
         except ValidationError:
             message = (
                 "The arguments of this function are texts, numbers and uploaded files, as JSON."
             )
-            await error_response(QUEUE_JOIN, 400, message)(scope, receive, send)
+            await error_response(scope["path"], 400, message)(scope, receive, send)
             return
-        # Written anew, so that Gradio reads nothing else in it than was checked.
-        data = call.plain()
+        # `data` is written anew, so that Gradio reads nothing else in it than was checked.
         scope["headers"] = [one for one in scope["headers"] if one[0] not in _BODY_HEADERS]
         scope["headers"] += [
             (b"content-type", b"application/json"),
