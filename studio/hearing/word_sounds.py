@@ -120,8 +120,8 @@ def distance_of_sounds(one: str, other: str) -> float:
         for at, counterpart in enumerate(other, start=1):
             cost = before + _exchange_cost(sound, counterpart)
             before = row[at]
-            if (beside := min(before, row[at - 1]) + 1.0) < cost:
-                cost = beside
+            if (shifted := min(before, row[at - 1]) + 1.0) < cost:
+                cost = shifted
             row[at] = cost
     return row[-1] / max(len(one), len(other), 1)
 
