@@ -153,6 +153,13 @@ class CharacterFields(BaseModel):
     level_db: float = Field(
         0.0, ge=-30, le=12, allow_inf_nan=False, description="Added to the level of its lines."
     )
+    pan: float = Field(
+        0.0,
+        ge=-1,
+        le=1,
+        allow_inf_nan=False,
+        description="From -1, left, to 1, right; the audio is stereo if any line is panned.",
+    )
 
 
 class DialogBody(RequestFields):
