@@ -177,7 +177,10 @@ class DialogBody(RequestFields):
         default_factory=dict, description=f"For lines without them. {_PARAMS_HELP}"
     )
     characters: dict[str, CharacterFields] = Field(
-        default_factory=dict, max_length=1_000, description="Settings by the name in the script."
+        default_factory=dict,
+        max_length=1_000,
+        description="Settings by the name in the script: `params`, `level_db`, "
+        "from -30 to 12, and `pan`, from -1, left, to 1, right.",
     )
     pronunciations: list[PronunciationFields] = Field(
         default_factory=list,
