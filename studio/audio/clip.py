@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import wave
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,20 @@ class Clip:
 
 BLOCK_SAMPLES = 65_536
 """Longest piece of audio that is worked on at once: 2.7 s at the studio's rate, 256 KB."""
+
+
+def silent(n_samples: int, channels: int = 1) -> Samples:
+    """Silence: float32 [samples] of one channel, [samples, 2] of two."""
+    return np.zeros((n_samples, 2)[:channels], dtype=np.float32)
+
+
+def peek_channels(blocks: Iterable[Samples]) -> tuple[int, Iterator[Samples]]:
+    """How many channels blocks have, by the shape of the first; and all of them, to be read."""
+    unread = iter(blocks)
+    first = next(unread, None)
+    if first is None:
+        return 1, unread
+    return 1 if first.ndim == 1 else first.shape[1], chain((first,), unread)
 
 
 def split_blocks(samples: Samples, block_samples: int = BLOCK_SAMPLES) -> Iterator[Samples]:
@@ -109,20 +124,21 @@ def resample(chunks: Iterator[Samples], from_hz: int, to_hz: int) -> Iterator[Sa
     """Resample a stream chunk by chunk, as if it were one recording.
 
     Args:
-        chunks: float32 [samples] each; closed when this iterator is closed.
+        chunks: float32 [samples] each, or [samples, 2]; closed when this iterator is closed.
         from_hz: Their rate.
         to_hz: The rate wanted.
 
     Yields:
-        float32 [samples], never empty; joined, they are the whole resampled.
+        float32 of the same shape, never empty; joined, they are the whole resampled.
     """
-    stream = soxr.ResampleStream(from_hz, to_hz, 1, dtype="float32", quality="HQ")
     try:
-        for chunk in chunks:
+        channels, whole = peek_channels(chunks)
+        stream = soxr.ResampleStream(from_hz, to_hz, channels, dtype="float32", quality="HQ")
+        for chunk in whole:
             fresh = stream.resample_chunk(chunk)
             if len(fresh):
                 yield fresh
-        rest = stream.resample_chunk(np.zeros(0, dtype=np.float32), last=True)
+        rest = stream.resample_chunk(silent(0, channels), last=True)
         if len(rest):
             yield rest
     finally:

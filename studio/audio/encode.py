@@ -16,7 +16,7 @@ import numpy.typing as npt
 import soundfile
 from av.filter import Graph
 
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, to_pcm16
+from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, from_pcm16, peek_channels, to_pcm16
 from studio.audio.file_tags import FileTags, set_tags
 from studio.errors import BadInput
 
@@ -25,6 +25,10 @@ _MEDIA_TYPES = {
     "opus": "audio/ogg",
     **dict.fromkeys(("m4a", "m4b"), "audio/mp4"),
 }
+
+
+LAYOUTS = {1: "mono", 2: "stereo"}
+"""FFmpeg's names of the layouts, by the number of channels."""
 
 
 class AudioFormat(StrEnum):
@@ -100,19 +104,19 @@ def encode_blocks(
     rate_hz: int = STUDIO_RATE_HZ,
     mp3_compression: float = STUDIO_MP3.compression,
 ) -> int:
-    """Write blocks of mono samples as 16-bit audio; memory holds one block at a time.
+    """Write blocks of samples as 16-bit audio; memory holds one block at a time.
 
     Args:
         file: Open for writing and seekable, since the headers are completed at the end. What is in
             it already stays before the sound.
-        blocks: float32 [samples], each of any length.
+        blocks: float32 [samples], or [samples, 2] for stereo, each of any length.
         audio_format: MP3 needs one of the rates MPEG knows, the studio's among them.
         rate_hz: Of all the blocks.
         mp3_compression: As `Mp3Settings` has it.
 
     Returns:
-        The number of samples written. Decoders give as many back: the MP3 header carries the
-        encoder's delay and padding.
+        The number of samples written of each channel. Decoders give as many back: the MP3 header
+        carries the encoder's delay and padding.
     """
     if audio_format in _TAGGED and audio_format is not AudioFormat.FLAC:
         return encode_tagged(file, blocks, audio_format, FileTags(), rate_hz=rate_hz)
@@ -121,11 +125,15 @@ def encode_blocks(
     quality: dict[str, Any] = {"subtype": "PCM_16"}
     if audio_format is AudioFormat.MP3:
         quality = {"compression_level": mp3_compression, "bitrate_mode": "CONSTANT"}
+    channels, blocks = peek_channels(blocks)
+    is_stereo_mp3 = channels == 2 and audio_format is AudioFormat.MP3
     with soundfile.SoundFile(
-        sink, "w", samplerate=rate_hz, channels=1, format=audio_format.value, **quality
+        sink, "w", samplerate=rate_hz, channels=channels, format=audio_format.value, **quality
     ) as encoder:
         for block in blocks:
-            encoder.write(to_pcm16(block))
+            pcm = to_pcm16(block)
+            # libsndfile 1.2.2 mixes up the channels of 16-bit samples that it encodes as MP3.
+            encoder.write(from_pcm16(pcm) if is_stereo_mp3 else pcm)
             written += len(block)
             sink.raise_failure()
     sink.raise_failure()
@@ -189,21 +197,22 @@ def encode_tagged(
     rate_hz: int = STUDIO_RATE_HZ,
     kbps: int | None = None,
 ) -> int:
-    """Write blocks of mono samples with tags, as FLAC, Opus, M4A or M4B; returns how many.
+    """Write blocks of samples with tags, as FLAC, Opus, M4A or M4B; returns how many.
 
     Args:
         file: Open for writing and seekable.
-        blocks: float32 [samples], each of any length.
+        blocks: float32 [samples], or [samples, 2] for stereo, each of any length.
         audio_format: One of the four.
         tags: What the file says of itself.
         rate_hz: Of all the blocks.
-        kbps: Bit rate; None for the format's default.
+        kbps: Bit rate of all channels together; None for the format's default.
     """
+    channels, blocks = peek_channels(blocks)
     container_format, codec, options = _TAGGED[audio_format]
     options = {"fflags": "+bitexact", **options}  # the same bytes each time
     sink = _GuardedSink(file)
     with av.open(sink, "w", format=container_format, options=options) as container:
-        stream: Any = container.add_stream(codec, rate=rate_hz, layout="mono")
+        stream: Any = container.add_stream(codec, rate=rate_hz, layout=LAYOUTS[channels])
         if audio_format in DEFAULT_KBPS:
             stream.bit_rate = 1000 * (kbps or DEFAULT_KBPS[audio_format])
         set_tags(container, tags)
@@ -233,7 +242,7 @@ class StreamFormat(StrEnum):
 
     @property
     def media_type(self) -> str:
-        """The MIME type; Opus comes in Ogg, AAC in ADTS, PCM is s16le mono."""
+        """The MIME type; Opus comes in Ogg, AAC in ADTS, PCM is s16le."""
         return _MEDIA_TYPES.get(self, f"audio/{self.value}")
 
 
@@ -259,24 +268,26 @@ _BIT_RATE = {
 def _make_frame(
     samples: npt.NDArray[Any], sample_format: str, start_sample: int, rate_hz: int = STUDIO_RATE_HZ
 ) -> Any:
-    """A frame of PyAV's with mono samples, by default at the studio's rate."""
-    frame = av.AudioFrame.from_ndarray(samples[None], format=sample_format, layout="mono")
+    """A frame of PyAV's, with samples as blocks have them, by default at the studio's rate."""
+    layout = LAYOUTS[samples.ndim]
+    frame = av.AudioFrame.from_ndarray(samples.reshape(1, -1), format=sample_format, layout=layout)
     frame.sample_rate = rate_hz
     frame.pts = start_sample
     return frame
 
 
 class StreamEncoder:
-    """Takes chunks of mono float32 at the studio's rate and gives bytes as soon as there are any.
+    """Takes chunks of float32 at the studio's rate and gives bytes as soon as there are any.
 
     FLAC gives all its bytes at the end: readers rely on the length in its header. The others give
     theirs with each chunk; MP3 and AAC last up to 90 ms longer than what went in, for the delay
     and the padding of their encoders.
     """
 
-    def __init__(self, audio_format: StreamFormat) -> None:
+    def __init__(self, audio_format: StreamFormat, *, channels: int = 1) -> None:
         """Begin a stream; `finish` or `close` frees the encoder."""
         self._format = audio_format
+        self._channels = channels
         self._written = bytearray()
         self._samples = 0
         self._flac: soundfile.SoundFile | None = None
@@ -291,7 +302,7 @@ class StreamEncoder:
                 self._whole,
                 "w",
                 samplerate=STUDIO_RATE_HZ,
-                channels=1,
+                channels=channels,
                 format="FLAC",
                 subtype="PCM_16",
             )
@@ -329,7 +340,9 @@ class StreamEncoder:
         self._container = av.open(
             _StreamSink(self._written), "w", format=container, options=options
         )
-        self._stream = self._container.add_stream(codec, rate=STUDIO_RATE_HZ, layout="mono")
+        self._stream = self._container.add_stream(
+            codec, rate=STUDIO_RATE_HZ, layout=LAYOUTS[self._channels]
+        )
         if self._format in _BIT_RATE:
             self._stream.bit_rate = _BIT_RATE[self._format]
 
@@ -345,7 +358,8 @@ class StreamEncoder:
 
 def encode_stream(chunks: Iterator[Samples], audio_format: StreamFormat) -> Iterator[bytes]:
     """Encode chunks as they come."""
-    encoder = StreamEncoder(audio_format)
+    channels, chunks = peek_channels(chunks)
+    encoder = StreamEncoder(audio_format, channels=channels)
     try:
         for chunk in chunks:
             if fresh := encoder.push(chunk):

@@ -11,7 +11,6 @@ import wave
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from string import Formatter
 from typing import BinaryIO
@@ -46,6 +45,16 @@ def _add_file(archive: zipfile.ZipFile, name: str, source: BinaryIO) -> None:
         shutil.copyfileobj(source, target, 1 << 20)
 
 
+def check_wav_size(size_bytes: int) -> None:
+    """Check that a WAV file can hold so many bytes.
+
+    Raises:
+        BadInput: It can't.
+    """
+    if size_bytes > _MAX_WAV_BYTES:
+        raise BadInput("The scene is too long for a WAV file. Save it as FLAC, or in parts.")
+
+
 def add_wav(
     archive: zipfile.ZipFile,
     name: str,
@@ -66,8 +75,7 @@ def add_wav(
     Raises:
         BadInput: It is longer than a WAV can be.
     """
-    if 2 * n_samples > _MAX_WAV_BYTES:
-        raise BadInput("The scene is too long for a WAV file. Save it as FLAC, or in parts.")
+    check_wav_size(2 * n_samples)
     info = _build_zip_info(name)
     info.compress_type = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
     info.file_size = 2 * n_samples
@@ -177,14 +185,17 @@ def export_audio(
 ) -> None:
     """Write the joined audio; the suffix chooses the format. A WAV carries no tags.
 
-    The file is whole or not there; an earlier one stays as it was after any error.
+    It is stereo where any line is panned, else mono. The file is whole or not there; an earlier one
+    stays as it was after any error.
 
     Raises:
         BadInput: The suffix is another one, or the timeline holds no audio, or pauses without end.
         StorageFailed: A take can't be read, or the file can't be written, or has no room.
     """
-    audio_format = parse_format(path)
-    check_size(timeline, path, _MIN_BYTES_PER_SAMPLE[audio_format])
+    audio_format, channels = parse_format(path), timeline.n_channels
+    check_size(timeline, path, channels * _MIN_BYTES_PER_SAMPLE[audio_format])
+    if audio_format is AudioFormat.WAV:
+        check_wav_size(2 * channels * timeline.n_samples)
     blocks = report_progress(master.blocks(timeline), timeline, on_progress)
     rate_hz = form.rate_hz(audio_format)
     if rate_hz != STUDIO_RATE_HZ:
@@ -218,7 +229,8 @@ def export_zip(
 
     File names are made of letters and digits, so they are safe on every system. Silences are in the
     joined audio and the manifest only. Memory holds one block. Takes are copied as they are; where
-    the scene is mastered, they are cut out of it.
+    the scene is mastered, they are cut out of it. They are mono, and the joined audio is as that of
+    `export_audio`.
 
     Args:
         path: The zip; whole or not there, as in `export_audio`.
@@ -229,23 +241,21 @@ def export_zip(
         on_progress: Told while the joined audio is written, which takes nearly all the time.
 
     Raises:
-        BadInput: The timeline holds no audio, or pauses without end.
+        BadInput: The timeline holds no audio, or too much for a WAV, or pauses without end.
         StorageFailed: A take can't be read, or there is no room, or the zip can't be written.
     """
-    copies = 2 if master == NO_MASTERING else 4
+    channels = timeline.n_channels
+    copies = (2 if master == NO_MASTERING else 4) + 2 * (channels - 1)
     check_size(timeline, path, copies * _MIN_BYTES_PER_SAMPLE[AudioFormat.WAV])
-    folder = path.parent
-    watch = partial(report_progress, timeline=timeline, on_progress=on_progress)
+    check_wav_size(2 * channels * timeline.n_samples)
     named = name_files(timeline, captions, form.names)
     with open_atomic(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
         if master == NO_MASTERING:
-            _add_joined(archive, watch(timeline.blocks()), folder)
+            joined = report_progress(timeline.blocks(), timeline, on_progress)
+            _add_joined(archive, joined, path.parent)
             _add_takes(archive, timeline, named)
         else:
-            with open_mixdown(timeline, master, folder, watch) as mix:
-                _add_joined(archive, mix.blocks(), folder)
-                for entry in iter_audible(timeline):
-                    add_wav(archive, named[entry.segment_idx], mix.part(entry), entry.n_samples)
+            _add_mastered(archive, timeline, named, path.parent, master, on_progress)
         _add_json(archive, "manifest.json", _build_manifest(timeline, captions, named))
         add_documents(archive, timeline, captions, form)
 
@@ -300,10 +310,40 @@ def report_progress(
             on_progress(min(1.0, done / whole))
 
 
+def scale_progress(on_progress: OnProgress | None, begin: float, end: float) -> OnProgress | None:
+    """Where one pass of several reports its progress, which is a part of the whole's."""
+    if on_progress is None:
+        return None
+    return lambda share: on_progress(begin + (end - begin) * share)
+
+
 def _add_joined(archive: zipfile.ZipFile, blocks: Iterable[Samples], folder: Path) -> None:
     with tempfile.TemporaryFile(dir=folder) as joined:
         encode_blocks(joined, blocks, AudioFormat.WAV)
         _add_file(archive, _SCENE_FILE, joined)
+
+
+def _add_mastered(
+    archive: zipfile.ZipFile,
+    timeline: Timeline,
+    named: Mapping[int, str],
+    folder: Path,
+    master: Master,
+    on_progress: OnProgress | None,
+) -> None:
+    """Add a mastered scene and its lines, which are cut out of it in mono."""
+    n_passes = timeline.n_channels
+    first = scale_progress(on_progress, 0.0, 1 / n_passes)
+    with open_mixdown(
+        timeline, master, folder, lambda blocks: report_progress(blocks, timeline, first)
+    ) as mix:
+        joined = mix.blocks()
+        if n_passes == 2:
+            second = scale_progress(on_progress, 0.5, 1.0)
+            joined = report_progress(master.blocks(timeline), timeline, second)
+        _add_joined(archive, joined, folder)
+        for entry in iter_audible(timeline):
+            add_wav(archive, named[entry.segment_idx], mix.part(entry), entry.n_samples)
 
 
 def _add_takes(archive: zipfile.ZipFile, timeline: Timeline, named: Mapping[int, str]) -> None:
@@ -461,7 +501,7 @@ def _describe_entry(
         "start_sample": entry.start_sample,
         "n_samples": entry.n_samples,
         "file": named.get(entry.segment_idx),
-    }
+    } | ({"pan": entry.pan} if entry.pan else {})
 
 
 def _describe_failed_part(part: FailedPart, captions: Mapping[int, Caption]) -> dict[str, object]:

@@ -72,7 +72,10 @@ def identify_scene(timeline: Timeline, speakers: Mapping[int, str], mastering: M
             with storage_errors(span.source):
                 about = span.source.stat()
             source = (str(span.source), about.st_size, about.st_mtime_ns)
-        spans.append((span.segment_idx, span.n_samples, speaker, *source))
+        # Only what isn't usual, so that what was measured of other scenes before is still known.
+        settings = (("level", span.gain_db), ("pan", span.pan))
+        own = (one for one in settings if one[1])
+        spans.append((span.segment_idx, span.n_samples, speaker, *source, *own))
     target = mastering.target and (
         mastering.target.level_db,
         mastering.target.ceiling_db,

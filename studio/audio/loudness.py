@@ -12,7 +12,8 @@ import av
 import numpy as np
 from av.filter import Graph
 
-from studio.audio.clip import STUDIO_RATE_HZ, Samples, power_to_db
+from studio.audio.clip import STUDIO_RATE_HZ, Samples, peek_channels, power_to_db, silent
+from studio.audio.encode import LAYOUTS
 
 _SILENT_LUFS = -69.9  # the filter's own word for "nothing was loud enough to count"
 _FRAMES_A_SECOND = 10
@@ -24,11 +25,12 @@ class Loudness:
     """The measured loudness of a piece of audio.
 
     Attributes:
-        lufs: Integrated loudness of one channel; None where no 0.4 s is louder than -70 LUFS.
+        lufs: Integrated loudness, of two channels the sum; None where no 0.4 s is louder than -70
+            LUFS.
         range_lu: Loudness range, 0 for less than some seconds.
         true_peak_db: Highest level between the samples too, dBTP.
         peak_db: Highest sample, dB of full scale.
-        rms_db: Mean power of the whole, pauses too, dB of full scale.
+        rms_db: Mean power of the whole and of its channels, pauses too, dB of full scale.
         noise_db: The quietest half second, dB of full scale.
     """
 
@@ -46,22 +48,26 @@ class Loudness:
 
 
 class LoudnessMeter:
-    """Measures the loudness of mono audio that comes in blocks; memory holds one block.
+    """Measures the loudness of audio that comes in blocks; memory holds one block.
 
     FFmpeg's `ebur128` filter measures: ITU-R BS.1770-4 with EBU R128's gate, in frames of 0.1 s,
     whose own levels give the rest.
     """
 
-    def __init__(self, *, rate_hz: int = STUDIO_RATE_HZ, true_peak: bool = True) -> None:
+    def __init__(
+        self, *, rate_hz: int = STUDIO_RATE_HZ, channels: int = 1, true_peak: bool = True
+    ) -> None:
         """Begin a measurement.
 
         Args:
             rate_hz: Of all the blocks.
+            channels: 1 or 2.
             true_peak: Whether it is asked for: it is three quarters of the work.
         """
         self._rate_hz = rate_hz
         self._frame_samples = rate_hz // _FRAMES_A_SECOND
-        self._graph = _build_graph(rate_hz, "true" if true_peak else "none")
+        self._channels = channels
+        self._graph = _build_graph(rate_hz, channels, "true" if true_peak else "none")
         self._pushed = self._counted = 0
         self._last: Any = None
         self._energy = 0.0
@@ -69,7 +75,7 @@ class LoudnessMeter:
         self._frames = _QuietestWindow(_NOISE_FRAMES)
 
     def push(self, block: Samples) -> None:
-        """Measure a block: float32 [samples]."""
+        """Measure a block: float32 [samples], or [samples, 2] of two channels."""
         if len(block):
             self._push(block)
             self._drain()
@@ -79,7 +85,7 @@ class LoudnessMeter:
         readings = _read_metadata(self._last)
         # The filter gives whole frames only, and its true peak lags behind by some samples.
         missing = -self._pushed % self._frame_samples + self._frame_samples
-        self._push(np.zeros(missing, dtype=np.float32), counts=False)
+        self._push(silent(missing, self._channels), counts=False)
         self._drain()
         lufs = float(readings.get("lavfi.r128.I", "-inf"))
         true_peak = float(_read_metadata(self._last).get("lavfi.r128.true_peak", 0.0))
@@ -88,12 +94,13 @@ class LoudnessMeter:
             range_lu=float(readings.get("lavfi.r128.LRA", 0.0)),
             true_peak_db=power_to_db(max(true_peak, self._peak) ** 2),
             peak_db=power_to_db(self._peak**2),
-            rms_db=power_to_db(self._energy / max(1, self._counted)),
+            rms_db=power_to_db(self._energy / max(1, self._counted * self._channels)),
             noise_db=power_to_db(self._frames.mean),
         )
 
     def _push(self, block: Samples, *, counts: bool = True) -> None:
-        frame = av.AudioFrame.from_ndarray(block[None], format="flt", layout="mono")
+        layout = LAYOUTS[self._channels]
+        frame = av.AudioFrame.from_ndarray(block.reshape(1, -1), format="flt", layout=layout)
         frame.sample_rate, frame.time_base = self._rate_hz, Fraction(1, self._rate_hz)
         frame.pts = self._pushed
         self._pushed += len(block) * counts
@@ -109,20 +116,22 @@ class LoudnessMeter:
             self._count(frame.to_ndarray()[0])
 
     def _count(self, samples: Samples) -> None:
-        samples = samples[: self._pushed - self._counted].astype(np.float64)
+        left = self._channels * (self._pushed - self._counted)
+        samples = samples[:left].astype(np.float64)  # [samples * channels], in turns
         if not len(samples):
             return
         energy = float(np.dot(samples, samples))
-        self._counted += len(samples)
+        self._counted += len(samples) // self._channels
         self._energy += energy
         self._peak = max(self._peak, float(np.abs(samples).max()))
-        if len(samples) == self._frame_samples:
+        if len(samples) == self._frame_samples * self._channels:
             self._frames.add(energy / len(samples))
 
 
 def measure_loudness(blocks: Iterable[Samples], *, rate_hz: int = STUDIO_RATE_HZ) -> Loudness:
-    """Measure blocks of mono sound, each of any length."""
-    meter = LoudnessMeter(rate_hz=rate_hz)
+    """Measure blocks of sound, each of any length, [samples] or [samples, 2]."""
+    channels, blocks = peek_channels(blocks)
+    meter = LoudnessMeter(rate_hz=rate_hz, channels=channels)
     for block in blocks:
         meter.push(block)
     return meter.finish()
@@ -131,7 +140,7 @@ def measure_loudness(blocks: Iterable[Samples], *, rate_hz: int = STUDIO_RATE_HZ
 def measure_file_loudness(
     file: Path | IO[bytes], watch: Callable[[Iterator[Samples]], Iterable[Samples]] = iter
 ) -> Loudness:
-    """Measure what a finished file holds, decoded block by block: one channel, any rate.
+    """Measure what a finished file holds, decoded block by block: 1 or 2 channels, any rate.
 
     Args:
         file: The file, or one that is open and seekable.
@@ -145,10 +154,12 @@ def measure_file_loudness(
 
 
 def _decode_blocks(container: Any) -> Iterator[Samples]:
-    as_floats = av.AudioResampler(format="flt", layout="mono")
+    channels = min(2, container.streams.audio[0].channels)
+    as_floats = av.AudioResampler(format="flt", layout=LAYOUTS[channels])
     for frame in container.decode(audio=0):
         for converted in as_floats.resample(frame):
-            yield converted.to_ndarray()[0]
+            samples = converted.to_ndarray()[0]
+            yield samples if channels == 1 else samples.reshape(-1, channels)
 
 
 class _QuietestWindow:
@@ -172,10 +183,13 @@ class _QuietestWindow:
         return sum(self._row) / len(self._row) if self._row else 0.0
 
 
-def _build_graph(rate_hz: int, peak: str) -> Graph:
+def _build_graph(rate_hz: int, channels: int, peak: str) -> Graph:
     graph = Graph()
     source = graph.add_abuffer(
-        sample_rate=rate_hz, format="flt", layout="mono", time_base=Fraction(1, rate_hz)
+        sample_rate=rate_hz,
+        format="flt",
+        layout=LAYOUTS[channels],
+        time_base=Fraction(1, rate_hz),
     )
     meter = graph.add("ebur128", f"metadata=1:peak={peak}:framelog=quiet")
     graph.link_nodes(source, meter, graph.add("abuffersink")).configure()

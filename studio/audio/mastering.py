@@ -15,10 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import soxr
 
-from studio.audio.clip import BLOCK_SAMPLES, Samples, from_pcm16, to_pcm16
+from studio.audio.clip import (
+    BLOCK_SAMPLES,
+    Samples,
+    from_pcm16,
+    peek_channels,
+    silent,
+    to_pcm16,
+)
 from studio.audio.encode import ACX_MP3, STUDIO_MP3, Mp3Settings
 from studio.audio.loudness import Loudness, LoudnessMeter, measure_loudness
-from studio.audio.timeline import Timeline, TimelineEntry
+from studio.audio.timeline import Timeline, TimelineEntry, pan_samples
 from studio.errors import BadInput
 
 _REACH_SAMPLES = 480
@@ -38,10 +45,11 @@ def limit_peaks(blocks: Iterable[Samples], ceiling_db: float) -> Iterator[Sample
     """Lower the gain around true peaks above a ceiling.
 
     Far from them every sample comes out as it went in. FFmpeg's `alimiter` looks at samples only,
-    and between two resamplers it would change all of them; here the resampler only looks.
+    and between two resamplers it would change all of them; here the resampler only looks. Two
+    channels get one gain, so that nothing moves to a side.
 
     Args:
-        blocks: float32 [samples] at any level, each of any length.
+        blocks: float32 [samples] or [samples, 2] at any level, each of any length.
         ceiling_db: The highest true peak, dBTP.
 
     Yields:
@@ -54,7 +62,8 @@ def limit_peaks(blocks: Iterable[Samples], ceiling_db: float) -> Iterator[Sample
 
 def _iter_windows(blocks: Iterable[Samples]) -> Iterator[Samples]:
     """Iterate over steps of the audio, each with its context; beyond the ends is silence."""
-    edge = np.zeros(_CONTEXT_SAMPLES, dtype=np.float32)
+    channels, blocks = peek_channels(blocks)
+    edge = silent(_CONTEXT_SAMPLES, channels)
     whole = _STEP_SAMPLES + 2 * _CONTEXT_SAMPLES
     held = edge
     for block in blocks:
@@ -72,13 +81,15 @@ def _limit_window(window: Samples, ceiling: float) -> Samples:
     middle = slice(_CONTEXT_SAMPLES, len(window) - _CONTEXT_SAMPLES)
     if np.abs(window).max() < ceiling * _SAFE_SHARE:
         return window[middle]
-    allowed = np.minimum(1.0, ceiling / np.maximum(_measure_true_peaks(window), 1e-9))
+    channels = window.reshape(len(window), -1).T  # [channels, samples]
+    peaks = np.max([_measure_true_peaks(np.ascontiguousarray(one)) for one in channels], axis=0)
+    allowed = np.minimum(1.0, ceiling / np.maximum(peaks, 1e-9))
     if allowed.min() >= 1:
         return window[middle]
     # Means of minima that reach as far are nowhere above what is allowed.
     near = _REACH_SAMPLES // 4
     gain = _running_mean(_running_mean(_running_minimum(allowed, 2 * near), near), near)
-    held: Samples = (window * gain).astype(np.float32)
+    held: Samples = (channels * gain).T.astype(np.float32).reshape(window.shape)
     return held[middle]
 
 
@@ -142,7 +153,7 @@ class LoudnessTarget:
 
     Attributes:
         name: As people know it.
-        level_db: LUFS of one channel, or dB of full scale, by `scale`.
+        level_db: LUFS, or dB of full scale, by `scale`.
         ceiling_db: The highest true peak, dBTP.
         scale: What `level_db` is.
         mp3: How those who ask for this level want an MP3.
@@ -205,7 +216,7 @@ class Master:
     ceiling_db: float | None = None
 
     def blocks(self, timeline: Timeline) -> Iterator[Samples]:
-        """The scene, as `Timeline.blocks`: as many samples, each in its place.
+        """The scene, as `Timeline.blocks`: as many samples and channels, each in its place.
 
         Raises:
             StorageFailed: A take is gone or has changed.
@@ -214,11 +225,13 @@ class Master:
         return scaled if self.ceiling_db is None else limit_peaks(scaled, self.ceiling_db)
 
     def _scaled(self, timeline: Timeline) -> Iterator[Samples]:
+        is_stereo = timeline.n_channels == 2
         for span in timeline.spans():
             gain_db = self.gain_db + self.voices_db.get(span.segment_idx, 0.0)
             gain = np.float32(10 ** (gain_db / 20))
             for block in timeline.read(span):
-                yield block if gain == 1 else block * gain
+                scaled = block if gain == 1 else block * gain
+                yield pan_samples(scaled, span.pan) if is_stereo else scaled
 
 
 NO_MASTERING = Master()
@@ -346,7 +359,7 @@ _SAMPLE_BYTES = 2
 
 
 class Mixdown:
-    """The scene's 16-bit samples; any part of them is read without what stands before it."""
+    """The scene's 16-bit samples, mono; any part of them is read without what stands before it."""
 
     def __init__(self, file: IO[bytes], n_samples: int) -> None:
         """Read from a file of s16le; made by `open_mixdown`."""
@@ -377,13 +390,13 @@ class Mixdown:
 def open_mixdown(
     timeline: Timeline, master: Master, folder: Path, watch: BlockObserver
 ) -> Iterator[Mixdown]:
-    """Write a mastered scene into a temporary file in a folder.
+    """Write a mastered scene into a temporary file in a folder, in mono.
 
     Raises:
         OSError: It can't be written.
         StorageFailed: A take can't be read.
     """
     with tempfile.TemporaryFile(dir=folder) as file:
-        for block in watch(master.blocks(timeline)):
+        for block in watch(master.blocks(timeline.to_mono())):
             file.write(to_pcm16(block).tobytes())
         yield Mixdown(file, timeline.n_samples)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import wave
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ class TakePart:
 
     Attributes:
         gain_db: Added where it is laid out; the file stays as it is.
+        pan: From -1, left, to 1, right.
     `gap_s` is the silence before it, unless it is the first one laid.
     """
 
@@ -31,6 +33,7 @@ class TakePart:
     path: Path
     gain_db: float = 0.0
     gap_s: float = 0.0
+    pan: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class TimelineEntry:
     n_samples: int
     source: Path | None = None
     gain_db: float = 0.0
+    pan: float = 0.0
 
     @property
     def end_sample(self) -> int:
@@ -97,8 +101,17 @@ class Timeline:
     skipped: tuple[FailedPart, ...] = ()
 
     @property
+    def n_channels(self) -> int:
+        """2, left and right, where any entry is panned, else 1."""
+        return 2 if any(entry.pan for entry in self.entries) else 1
+
+    def to_mono(self) -> Timeline:
+        """The same without panning, as what holds single voices has them."""
+        return replace(self, entries=tuple(replace(entry, pan=0.0) for entry in self.entries))
+
+    @property
     def n_samples(self) -> int:
-        """Length in samples: of the entries and the gaps between them."""
+        """Length in samples of each channel: of the entries and the gaps between them."""
         return self.entries[-1].end_sample if self.entries else 0
 
     @property
@@ -110,13 +123,16 @@ class Timeline:
         """Read the whole timeline, at most `BLOCK_SAMPLES` at a time.
 
         Yields:
-            float32 [samples] at the studio's rate; joined they have `n_samples`.
+            float32 at the studio's rate, [samples] or, with two channels, [samples, 2]; joined they
+                have `n_samples`.
 
         Raises:
             StorageFailed: A take is gone or has changed since the timeline was laid out.
         """
+        is_stereo = self.n_channels == 2
         for span in self.spans():
-            yield from self.read(span)
+            for block in self.read(span):
+                yield pan_samples(block, span.pan) if is_stereo else block
 
     def spans(self) -> Iterator[TimelineEntry]:
         """The entries, and silent ones with the `segment_idx` `GAP_IDX` for the gaps."""
@@ -133,7 +149,7 @@ class Timeline:
         return sum(span.duration_s for span in self.spans() if span.source is None)
 
     def read(self, entry: TimelineEntry) -> Iterator[Samples]:
-        """Read one of its spans, as `blocks` does all of them."""
+        """Read one of its spans in blocks: float32 [samples], mono however it is panned."""
         return _read_silence(entry) if entry.source is None else _read_take(entry)
 
 
@@ -167,6 +183,16 @@ def lay_out_part(part: TimelinePart) -> Timeline:
     return timeline
 
 
+def pan_samples(samples: Samples, pan: float) -> Samples:
+    """Pan mono samples at equal power, -3 dB on both sides in the middle: [samples, 2].
+
+    Source: the Web Audio API's equal-power panning of a StereoPannerNode with mono input, which
+    plays the same on the page.
+    """
+    angle = (pan + 1) * math.pi / 4
+    return np.outer(samples, np.array([math.cos(angle), math.sin(angle)], dtype=np.float32))
+
+
 async def stream_timeline(timeline: Timeline) -> AsyncIterator[Samples]:
     """Read a timeline a few seconds at a time, so that long ones take little memory."""
     blocks = timeline.blocks()
@@ -191,7 +217,9 @@ def _place_part(
                     n_samples = take.getnframes()
             except StorageFailed as error:
                 return FailedPart(part.segment_idx, str(error))
-            return TimelineEntry(part.segment_idx, at_sample, n_samples, part.path, part.gain_db)
+            return TimelineEntry(
+                part.segment_idx, at_sample, n_samples, part.path, part.gain_db, part.pan
+            )
 
 
 @contextmanager

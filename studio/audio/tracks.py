@@ -20,6 +20,7 @@ from studio.audio.export import (
     check_size,
     iter_audible,
     report_progress,
+    scale_progress,
 )
 from studio.audio.file_tags import Chapter
 from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
@@ -30,6 +31,7 @@ from studio.storage.disk import open_atomic
 RECORDINGS = "Recordings"
 
 _BYTES_PER_SAMPLE = 4.0  # the mixdown, and the most that all tracks take together
+_PAN_LAW = 0.70710678
 _SILENT_BLOCK = bytes(2 * BLOCK_SAMPLES)
 
 
@@ -59,9 +61,9 @@ def export_tracks(
 ) -> None:
     """Write a zip: a WAV for each speaker, one for recordings, `labels.txt` and `scene.rpp`.
 
-    Each WAV is as long as the scene and silent where others speak; added up they are the scene to
-    the last bit. The labels are Audacity's; the other file is a project of Reaper's with an item
-    for each line and a marker for each chapter.
+    Each WAV is mono, as long as the scene and silent where others speak; added up they are the
+    scene before panning to the last bit. The labels are Audacity's; the other file is a project of
+    Reaper's with an item for each line, a marker for each chapter and each track's pan.
 
     Args:
         path: The zip; whole or not there.
@@ -78,10 +80,7 @@ def export_tracks(
     check_size(timeline, path, _BYTES_PER_SAMPLE)
     tracks = _group_tracks(timeline, captions)
 
-    def halfway(share: float) -> None:
-        if on_progress is not None:
-            on_progress(share / 2)
-
+    halfway = scale_progress(on_progress, 0.0, 0.5)
     with (
         open_atomic(path) as file,
         zipfile.ZipFile(file, "w", strict_timestamps=False) as archive,
@@ -96,7 +95,9 @@ def export_tracks(
             if on_progress is not None:
                 on_progress(0.5 + 0.5 * done / len(tracks))
         archive.writestr("labels.txt", _write_labels(timeline, captions), zipfile.ZIP_DEFLATED)
-        project = _write_reaper_project(tracks, captions, form.tags.chapters)
+        project = _write_reaper_project(
+            tracks, captions, form.tags.chapters, is_stereo=timeline.n_channels == 2
+        )
         archive.writestr("scene.rpp", project, zipfile.ZIP_DEFLATED)
         add_documents(archive, timeline, captions, form)
 
@@ -149,7 +150,11 @@ def _format_label(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
 
 
 def _write_reaper_project(
-    tracks: Iterable[Track], captions: Mapping[int, Caption], chapters: Iterable[Chapter]
+    tracks: Iterable[Track],
+    captions: Mapping[int, Caption],
+    chapters: Iterable[Chapter],
+    *,
+    is_stereo: bool,
 ) -> str:
     """A minimal Reaper project: an item for each line, cut out of its speaker's file."""
     rows = ['<REAPER_PROJECT 0.1 "6.0" 0', f"  SAMPLERATE {STUDIO_RATE_HZ} 1 0"]
@@ -159,6 +164,9 @@ def _write_reaper_project(
     ]
     for track in tracks:
         rows += ["  <TRACK", f"    NAME {_quote(track.name)}"]
+        if is_stereo:
+            # Volume, pan, pan law (-3 dB in the middle), and two of its other pan modes.
+            rows.append(f"    VOLPAN 1 {track.entries[0].pan:g} {_PAN_LAW} -1 1")
         for entry in track.entries:
             rows += [
                 "    <ITEM",

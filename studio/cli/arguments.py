@@ -155,8 +155,8 @@ def _add_speech(parser: argparse.ArgumentParser) -> None:
         metavar="'NAME | KEY:VALUE'",
         action="append",
         default=[],
-        help="what a speaker's lines have that say nothing else, such as speed, pitch, mood, and "
-        "level in dB; may be given several times",
+        help="what a speaker's lines have that say nothing else, such as speed, pitch, mood, "
+        "level in dB, and pan from -1, left, to 1; may be given several times",
     )
     parser.add_argument(
         "--narrator", metavar="NAME", help="who speaks action, headings and stage directions"

@@ -28,7 +28,7 @@ def parse_character(text: str) -> tuple[str, Character]:
             raise BadInput("write --character 'NAME | speed:1.1 | level:-3'.")
         params = dict(found.params)
         level_db = params.pop("level", 0.0)
-        fields = {"params": params, "level_db": level_db}
+        fields = {"params": params, "level_db": level_db, "pan": params.pop("pan", 0.0)}
         return name_key(clean_name(name.strip())), change_character(PLAIN, fields)
     except StudioError as error:
         raise SettingError(f"--character {text} can't be used: {error}") from error

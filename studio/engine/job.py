@@ -252,6 +252,7 @@ class JobSpec:
         gives_way: Whether it is cancelled as soon as another job comes.
         busy: Counts for how long the device works; shared by the jobs of one render.
         levels_db: Added to the lines of speakers where they are laid out, by the name's key.
+        pans: Where the lines of speakers are between left and right, likewise.
     """
 
     plan: Plan
@@ -266,6 +267,7 @@ class JobSpec:
     gives_way: bool = False
     busy: BusyTime = field(default_factory=BusyTime)
     levels_db: Mapping[str, float] = field(default_factory=dict)
+    pans: Mapping[str, float] = field(default_factory=dict)
 
 
 class Job:
@@ -583,9 +585,9 @@ def build_scene(job: Job) -> Scene:
             f"Line {first.line_number}: {first.message}"
         )
     messages = {one.segment_idx: one.message for one in find_segment_issues(job)}
-    gaps_s, levels_db = job.spec.plan.gaps_s, job.spec.levels_db
+    gaps_s = job.spec.plan.gaps_s
     parts = (
-        _build_part(record, gaps_s.get(idx, 0.0), levels_db)
+        _build_part(record, gaps_s.get(idx, 0.0), job.spec)
         for idx, record in enumerate(job.records)
     )
     captions = {
@@ -601,9 +603,7 @@ def build_scene(job: Job) -> Scene:
     return Scene(timeline, captions, job.spec.plan.sections, tags)
 
 
-def _build_part(
-    record: SegmentRecord, gap_s: float, levels_db: Mapping[str, float]
-) -> TimelinePart | None:
+def _build_part(record: SegmentRecord, gap_s: float, spec: JobSpec) -> TimelinePart | None:
     segment_idx = record.segment.segment_idx
     if record.state is SegmentState.FAILED:
         return FailedPart(segment_idx, record.message or "")
@@ -614,7 +614,8 @@ def _build_part(
     assert record.path is not None
     segment = record.segment
     speaker = name_key(segment.speaker) if isinstance(segment, SpeechSegment) else ""
-    return TakePart(segment_idx, record.path, levels_db.get(speaker, 0.0), gap_s)
+    level_db, pan = spec.levels_db.get(speaker, 0.0), spec.pans.get(speaker, 0.0)
+    return TakePart(segment_idx, record.path, level_db, gap_s, pan)
 
 
 def _build_caption(record: SegmentRecord, message: str | None) -> Caption:

@@ -17,6 +17,9 @@ from studio.dialog.planning import MOOD
 from studio.errors import BadInput
 from studio.voices.cast import Cast
 
+PAN = "pan"
+"""The field of a character of which files state the newest version of their format."""
+
 MAX_ENGINE_VOICES = 50
 _MAX_ID_CHARS = 200
 
@@ -31,12 +34,14 @@ class Character:
         params: For lines without their own: the engine's parameters, `mood` and `instruct`.
         level_db: Added to the level of its lines where they are laid out, without a new take.
         gap_s: About so long is the gap before its lines; None for the project's.
+        pan: Where its lines are between left, -1, and right, 1, in a scene; no take has it.
     """
 
     voices: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     level_db: Annotated[float, Field(ge=-30, le=12, allow_inf_nan=False)] = 0.0
     gap_s: Annotated[float, Field(ge=0, le=MAX_GAP_S, allow_inf_nan=False)] | None = None
+    pan: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] = 0.0
 
 
 PLAIN = Character()
@@ -161,4 +166,5 @@ _FIELD_PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "params": _parse_params,
     "level_db": _make_number_parser("A character's level, in dB,", -30, 12),
     "gap_s": _make_number_parser("The gap before a character's lines, in seconds,", 0, MAX_GAP_S),
+    PAN: _make_number_parser("A character's pan", -1, 1),
 }

@@ -20,6 +20,7 @@ from typing import Any
 
 from studio.dialog.gaps import GAP
 from studio.errors import Conflict, EngineBusy, FormatNewer, StorageFailed
+from studio.project.characters import PAN
 from studio.project.delta import Delta, apply_delta, diff_documents, read_delta, still_applies
 from studio.project.document import Document
 from studio.storage.disk import Disk, read_json, storage_errors
@@ -45,6 +46,7 @@ ENTRY_FORMAT = RecordFormat(
     "The history of this project",
     (_name_line_before,),
     frozenset({"starred_takes", "comments", "characters", GAP}),
+    frozenset({PAN}),
 )
 _STATED_VERSIONS = tuple(
     b'{"version":%d,' % version for version in range(ENTRY_FORMAT.version, ENTRY_FORMAT.newest + 1)
@@ -225,10 +227,16 @@ def _sets_gap(entry: Entry) -> bool:
     return any(GAP in record for record in records if record)
 
 
+def _sets_pan(entry: Entry) -> bool:
+    """Whether a change pans a character, or takes that back."""
+    sides = entry.get("delta", {}).get("fields", {}).get("characters", ())
+    return any(PAN in record for side in sides for record in side.values() if record)
+
+
 def encode_entry(entry: Entry) -> bytes:
     """An entry as a line of the journal."""
     fields = entry.get("delta", {}).get("fields", {})
-    marked = {**fields, GAP: _sets_gap(entry)}
+    marked = {**fields, GAP: _sets_gap(entry), PAN: _sets_pan(entry)}
     stated = {"version": ENTRY_FORMAT.version_of(marked), **entry}
     body = json.dumps(stated, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     return b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + _END

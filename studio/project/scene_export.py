@@ -282,7 +282,8 @@ def _build_part(
         return SilencePart(idx, view.line.duration_s or 0.0)
     if view.take is None:
         return FailedPart(idx, view.message or "Nothing was made of this line yet.")
-    return TakePart(idx, take_store.get_audio_path(view.take), character.level_db, gap_s)
+    path = take_store.get_audio_path(view.take)
+    return TakePart(idx, path, character.level_db, gap_s, character.pan)
 
 
 def _build_caption(idx: int, view: LineView, accepted: Collection[str]) -> Caption:

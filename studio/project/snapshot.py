@@ -11,12 +11,15 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from studio.dialog.gaps import GAP
+from studio.project.characters import PAN
 from studio.project.document import Document, encode_document, read_document
 from studio.project.history import Marks
 from studio.storage.records import MAX_TIME_S, RecordFormat, add_checksum
 
 SNAPSHOT_FORMAT = RecordFormat(
-    "This project", further=frozenset({"starred_takes", "comments", "characters", GAP})
+    "This project",
+    further=frozenset({"starred_takes", "comments", "characters", GAP}),
+    latest=frozenset({PAN}),
 )
 
 MAX_SNAPSHOT_BYTES = 64_000_000
@@ -71,7 +74,8 @@ def encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
     """A snapshot as the content of its file, with a row for each line of the dialog."""
     marks = snapshot.marks
     document = encode_document(snapshot.document)
-    marked = {**document, GAP: snapshot.document.uses_gaps}
+    is_panned = any(one.pan for one in snapshot.document.characters.values())
+    marked = {**document, GAP: snapshot.document.uses_gaps, PAN: is_panned}
     record: dict[str, Any] = {"version": SNAPSHOT_FORMAT.version_of(marked), **document}
     record["audio_s"] = snapshot.audio_s
     record["history"] = {

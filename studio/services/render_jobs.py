@@ -108,6 +108,7 @@ class RenderJobs:
             resolve_audio=options.audio_root.joinpath if options.audio_root else refuse_audio,
             tries=options.tries,
             levels_db={key: one.level_db for key, one in options.characters.items()},
+            pans={key: one.pan for key, one in options.characters.items()},
         )
         render = Render(self._engine, spec, job_id=job_id)
         render.start(listen=options.listen)

@@ -137,6 +137,7 @@ class SpeechStream:
             folder,
             tries=options.tries,
             levels_db={key: one.level_db for key, one in options.characters.items()},
+            pans={key: one.pan for key, one in options.characters.items()},
             survives_full_disk=not needs_files,
         )
         self.render = Render(studio.engine, spec)

@@ -44,11 +44,13 @@ class RecordFormat:
         steps: The step from each version to the next, from version 0 on.
         further: Fields that the newest version adds to the last one that has a step. A record
             without them states that last one, so that an earlier studio reads it.
+        latest: Fields that a still newer version adds to those, likewise.
     """
 
     name: str
     steps: tuple[Step, ...] = (keep_unchanged,)
     further: frozenset[str] = frozenset()
+    latest: frozenset[str] = frozenset()
 
     @property
     def version(self) -> int:
@@ -58,12 +60,13 @@ class RecordFormat:
     @property
     def newest(self) -> int:
         """The newest version that can be read."""
-        return self.version + bool(self.further)
+        return self.version + (2 if self.latest else 1 if self.further else 0)
 
     def version_of(self, record: Mapping[str, Any]) -> int:
         """The version that a record with these fields states."""
-        has_further = any(record.get(name) for name in self.further)
-        return self.newest if has_further else self.version
+        if any(record.get(name) for name in self.latest):
+            return self.version + 2
+        return self.version + any(record.get(name) for name in self.further)
 
     def encode(self, record: Mapping[str, Any]) -> bytes:
         """A file's content, with version and checksum."""

@@ -127,7 +127,7 @@ def test_an_earlier_studio_refuses_a_project_with_comments_and_reads_one_without
         for line in (root / "edits.jsonl").read_bytes().splitlines()
     ]
     assert versions == [1] * (len(versions) - 1) + [2]
-    assert SNAPSHOT_FORMAT.newest == 2
+    assert SNAPSHOT_FORMAT.version_of({"comments": [1]}) == 2
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,11 @@ def test_it_is_measured_again_when_what_is_heard_has_changed(
     assert save(tmp_path / "b.wav")[0] == 2
     session.undo(IDA, session.rev)
     assert save(tmp_path / "b.wav")[0] == 0
+    for fields in ({"level_db": -3}, {"pan": 0.5}):
+        session.edit(ops({"op": "character", "speaker": "Ida", "fields": fields}), IDA, session.rev)
+        assert save(tmp_path / "b.wav")[0] == 2
+        session.undo(IDA, session.rev)
+        assert save(tmp_path / "b.wav")[0] == 0
     text = {"op": "set", "line_ids": [session.document.order[0]], "fields": {"text": "New. " * 9}}
     session.edit(ops(text), IDA, session.rev)
     rendered(session)

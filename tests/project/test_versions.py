@@ -181,14 +181,14 @@ def test_every_file_states_its_version(bench: Bench) -> None:
 
 def newer_snapshot(root: Path) -> None:
     path = root / "project.json"
-    record = {**json.loads(path.read_bytes()), "version": 3, "more": [1]}
+    record = {**json.loads(path.read_bytes()), "version": 4, "more": [1]}
     record.pop("sum", None)
     path.write_text(json.dumps(record))
 
 
 def newer_entry(root: Path) -> None:
     lines = (root / "edits.jsonl").read_bytes().splitlines()
-    entry = {**json.loads(lines[-1])["entry"], "version": 3}
+    entry = {**json.loads(lines[-1])["entry"], "version": 4}
     data = b"".join(line + b"\n" for line in lines[:-1]) + journal_line(entry)
     (root / "edits.jsonl").write_bytes(data)
 

@@ -5,6 +5,7 @@ import json
 import zipfile
 from collections.abc import Iterator
 
+import av
 import numpy as np
 import pytest
 import soundfile
@@ -231,6 +232,35 @@ def test_a_doubtful_line_is_spoken_again_and_each_try_can_be_read_and_heard(
 @pytest.mark.parametrize("tries", [0, 5, "2", 1.5, True])
 def test_tries_of_a_dialog_are_one_to_four(client: TestClient, tries: object) -> None:
     assert client.post("/v1/dialogs", json={"input": SCRIPT, "tries": tries}).status_code == 400
+
+
+@pytest.mark.parametrize("audio_format", FORMATS)
+def test_panned_characters_make_the_audio_stereo(client: TestClient, audio_format: str) -> None:
+    dialog = rendered(client, input=LONG_SCRIPT, characters={"ida": {"pan": -1}, "Tom": {"pan": 1}})
+    at = f"/v1/dialogs/{dialog['id']}/audio?format={audio_format}"
+    sides = decode_sides(client.get(at).content, audio_format)
+    third = sides.shape[1] // 3
+    for side, begins in [(0, slice(0, third)), (1, slice(2 * third, None))]:
+        powers = np.sum(sides[:, begins].astype(np.float64) ** 2, axis=1)
+        assert powers[side] > 1_000 * powers[1 - side]
+    assert dialog["audio_s"] == pytest.approx(sides.shape[1] / 24_000, abs=0.1)
+
+
+def decode_sides(data: bytes, audio_format: str) -> np.ndarray:
+    """float32 [2, samples]."""
+    if audio_format == "pcm":
+        return np.frombuffer(data, dtype="<i2").reshape(-1, 2).T.astype(np.float32) / 32_768
+    as_floats = av.AudioResampler(format="fltp", layout="stereo", rate=24_000)
+    with av.open(io.BytesIO(data)) as container:
+        assert container.streams.audio[0].channels == 2
+        frames = [one for frame in container.decode(audio=0) for one in as_floats.resample(frame)]
+    return np.concatenate([frame.to_ndarray() for frame in frames], axis=1)
+
+
+@pytest.mark.parametrize("pan", [1.5, -2, "left"])
+def test_a_pan_that_cant_be_is_refused(client: TestClient, pan: object) -> None:
+    body = {"input": SCRIPT, "characters": {"Ida": {"pan": pan}}}
+    assert client.post("/v1/dialogs", json=body).status_code == 400
 
 
 def test_a_zip_has_the_lines_with_captions_and_what_podcasts_have(client: TestClient) -> None:

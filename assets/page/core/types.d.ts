@@ -135,6 +135,8 @@ export interface Character {
   params: Params;
   level_db: number;
   gap_s: number | null;
+  /** From -1, left, to 1, right. */
+  pan: number;
 }
 
 /** A voice that a character could have. */
@@ -748,6 +750,8 @@ export interface ScheduledSound {
   rate: number;
   pcm: import("../playback/sound_cache.js").LinePcm | null;
   node: AudioBufferSourceNode | null;
+  /** Null in a mono scene. */
+  pan: number | null;
   start: number;
   end: number;
 }

@@ -78,7 +78,7 @@ export function withOps(state, ops) {
 }
 
 /** A character without settings. @type {import("../core/types").Character} */
-export const PLAIN_CHARACTER = { voices: {}, params: {}, level_db: 0, gap_s: null };
+export const PLAIN_CHARACTER = { voices: {}, params: {}, level_db: 0, gap_s: null, pan: 0 };
 
 /** What a character's settings are kept by. @param {DialogDocument} view @param {string | null} name */
 export function characterKey({ speakers }, name) {

@@ -126,12 +126,33 @@ export class AudioClock {
     this.laid.delete(lineId);
   }
 
-  /** @param {Pick<ScheduledSound, 'lineId' | 'offset' | 'rate' | 'pcm'>} about @param {Float32Array<ArrayBuffer>} samples @param {number} taken of the line */
+  /**
+   * Pan what is scheduled, also what plays. With null a sound stays mono, on both sides as it is; as soon as one voice
+   * of a scene is panned all are, as each side has 3 dB less of a voice in the middle.
+   * @param {(lineId: string) => number | null} panOf
+   */
+  pan(panOf) {
+    for (const piece of this.#pieces) {
+      const pan = panOf(piece.lineId);
+      if (!piece.node || piece.pan === pan) continue;
+      piece.pan = pan;
+      this.#connect(piece);
+    }
+  }
+
+  #connect({ node, pan }) {
+    node.disconnect();
+    const panner = pan === null ? null : new StereoPannerNode(this.#context, { pan });
+    panner?.connect(this.#gain);
+    node.connect(panner ?? this.#gain);
+  }
+
+  /** @param {Pick<ScheduledSound, 'lineId' | 'offset' | 'rate' | 'pcm' | 'pan'>} about @param {Float32Array<ArrayBuffer>} samples @param {number} taken of the line */
   sound(about, samples, taken) {
     const buffer = new AudioBuffer({ length: samples.length, sampleRate: RATE_HZ });
     buffer.copyToChannel(samples, 0);
     const node = new AudioBufferSourceNode(this.#context, { buffer });
-    node.connect(this.#gain);
+    this.#connect({ ...about, node });
     node.start(this.#reserve({ ...about, node }, samples.length) / RATE_HZ);
     this.laid.set(about.lineId, (this.laid.get(about.lineId) ?? 0) + taken);
   }

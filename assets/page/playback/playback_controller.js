@@ -279,6 +279,7 @@ export class PlaybackController {
   show() {
     const { project, player, timeline, lines } = this.#parts;
     player.levelOf = ({ speaker }) => characterOf(project.view, speaker).level_db;
+    player.panOf = findPans(project);
     const gapOf = ({ speaker }) => characterOf(project.view, speaker).gap_s ?? null;
     player.refresh(project.lines, project.view.settings, gapOf);
     const { accepted_takes: accepted } = project.view;
@@ -344,6 +345,13 @@ async function isMeant(lines) {
 
 function idsOf(lines) {
   return lines.map(({ line_id: lineId }) => lineId);
+}
+
+/** Where each line is heard; null for all lines of a scene in which none is panned, as in its file. */
+function findPans({ view, lines }) {
+  const panOf = ({ speaker }) => characterOf(view, speaker).pan;
+  const isPanned = Object.values(view.characters).some(({ pan }) => pan) && lines.some(panOf);
+  return isPanned ? panOf : () => null;
 }
 
 /** A summary of the render. @returns {{text: string, share: number}} */

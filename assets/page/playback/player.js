@@ -33,6 +33,8 @@ export class Player {
     this.playlist = new Playlist();
     /** The level of a line's character in dB. @type {(line: Line) => number} */
     this.levelOf = () => 0;
+    /** Where a line's character is between left, -1, and right, 1; null in a mono scene. @type {(line: Line) => number | null} */
+    this.panOf = () => null;
   }
 
   /** The line at the play-head. @returns {string | null} */
@@ -98,6 +100,7 @@ export class Player {
     this.#sounds.refresh();
     if (!this.#line(this.#rest.lineId)) this.#goNear(before);
     this.#takeBack(before);
+    this.#clock.pan((lineId) => this.#panOf(lineId));
     const allLaid = this.playing && this.#cursor.lineId === null;
     if (!allLaid && !this.#line(this.#cursor.lineId)) this.#cursor = { ...this.#rest };
     this.#pump();
@@ -260,7 +263,12 @@ export class Player {
   }
 
   #about() {
-    return { ...this.#cursor, rate: this.rate };
+    return { ...this.#cursor, rate: this.rate, pan: this.#panOf(this.#cursor.lineId) };
+  }
+
+  #panOf(lineId) {
+    const line = this.#line(lineId);
+    return line ? this.panOf(line) : null;
   }
 
   /** The line is scheduled to its end, with what is left in the time stretcher. */

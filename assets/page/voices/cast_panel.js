@@ -350,8 +350,8 @@ export class CastPanel {
 }
 
 /** @param {import("../core/types").Character} character */
-function hasSettings({ params, level_db: level, gap_s: gap }) {
-  return Object.keys(params).length > 0 || level !== 0 || gap !== null;
+function hasSettings({ params, level_db: level, gap_s: gap, pan }) {
+  return Object.keys(params).length > 0 || level !== 0 || gap !== null || pan !== 0;
 }
 
 /** What a control is called that keeps the focus while rows are rebuilt. */

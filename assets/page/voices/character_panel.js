@@ -9,7 +9,7 @@ import { Sheet } from "./sheet.js";
 /** @import { EngineParam, StudioState } from "../core/types" */
 
 const field = (name) => byId(`character-${name}`);
-const SET_BACK = { params: null, level_db: null, gap_s: null };
+const SET_BACK = { params: null, level_db: null, gap_s: null, pan: null };
 
 /** It opens at "cast.settingsWanted". */
 export class CharacterPanel {
@@ -35,6 +35,12 @@ export class CharacterPanel {
     field("instruct").addEventListener("change", ({ target }) => this.#setParam("instruct", target.value.trim() || null));
     this.#listen("level", "level_db");
     this.#listen("gap", "gap_s");
+    field("pan").addEventListener("input", ({ target }) => showPan(target.value / 100));
+    field("pan").addEventListener("change", ({ target }) => this.#edit({ pan: target.value / 100 }));
+    field("pan-reset").addEventListener("click", () => {
+      this.#edit({ pan: null });
+      field("pan").focus();
+    });
     field("reset").addEventListener("click", () => this.#edit(SET_BACK));
   }
 
@@ -105,7 +111,7 @@ export class CharacterPanel {
   #show() {
     const speaker = this.#project.view.speakers.find(({ name }) => fold(name) === fold(this.#name));
     if (!speaker) return this.#sheet.isOpen && this.#sheet.close();
-    const { params, level_db: level, gap_s: gap } = this.#character;
+    const { params, level_db: level, gap_s: gap, pan } = this.#character;
     byId("character-panel").querySelector(".swatch").style.background = safeColour(speaker.colour);
     for (const [name, { param, range, number, reset }] of this.#rows) {
       const own = params[name];
@@ -117,6 +123,11 @@ export class CharacterPanel {
     put("instruct", params.instruct);
     put("level", level || undefined);
     put("gap", gap ?? undefined);
+    if (!field("pan").matches(":active")) {
+      field("pan").value = String(100 * pan);
+      showPan(pan);
+    }
+    setHidden(field("pan-reset"), !pan);
     const moods = this.#library.find(({ name, speaker_id: id }) => fold(name) === fold(this.#name) || id === this.#project.view.cast[this.#name])?.moods ?? [];
     field("moods").replaceChildren(...moods.map((mood) => new Option(mood, mood)));
     return undefined;
@@ -127,6 +138,14 @@ export class CharacterPanel {
     this.#name = null;
     button?.focus();
   }
+}
+
+/** The place between left and right in words, for the eye and for a screen reader. @param {number} pan -1 to 1 */
+function showPan(pan) {
+  const percent = Math.round(100 * Math.abs(pan));
+  const said = !percent ? t`Centre` : pan < 0 ? t`${percent} % left` : t`${percent} % right`;
+  setText(field("pan-value"), said);
+  field("pan").setAttribute("aria-valuetext", said);
 }
 
 function put(name, value) {

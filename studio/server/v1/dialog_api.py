@@ -297,7 +297,8 @@ def _read_characters(body: DialogBody, backend: Backend) -> dict[str, Character]
     found = {}
     for name, one in body.characters.items():
         params = backend.capabilities.check_params(backend.title, one.params)
-        fields = {"params": {**body.params, **params}, "level_db": one.level_db}
+        merged = {**body.params, **params}
+        fields = {"params": merged, "level_db": one.level_db, "pan": one.pan}
         found[name_key(clean_name(name))] = change_character(PLAIN, fields)
     return found
 

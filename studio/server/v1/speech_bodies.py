@@ -153,6 +153,13 @@ class CharacterFields(BaseModel):
     level_db: float = Field(
         0.0, ge=-30, le=12, allow_inf_nan=False, description="Added to the level of its lines."
     )
+    pan: float = Field(
+        0.0,
+        ge=-1,
+        le=1,
+        allow_inf_nan=False,
+        description="From -1, left, to 1, right; the audio is stereo if any line is panned.",
+    )
 
 
 class DialogBody(RequestFields):
@@ -170,7 +177,10 @@ class DialogBody(RequestFields):
         default_factory=dict, description=f"For lines without them. {_PARAMS_HELP}"
     )
     characters: dict[str, CharacterFields] = Field(
-        default_factory=dict, max_length=1_000, description="Settings by the name in the script."
+        default_factory=dict,
+        max_length=1_000,
+        description="Settings by the name in the script: `params`, `level_db`, "
+        "from -30 to 12, and `pan`, from -1, left, to 1, right.",
     )
     pronunciations: list[PronunciationFields] = Field(
         default_factory=list,
