@@ -248,7 +248,7 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
             ],
             exception_handlers={
                 **HANDLERS,
-                **dict.fromkeys((KeyError, FnIndexInferError), _answer_unknown),
+                **dict.fromkeys((KeyError, FnIndexInferError, TypeError), _answer_unknown),
             },
             default_response_class=ORJSONResponse,
             openapi_url=None,
@@ -316,9 +316,14 @@ class GradioForm:
 
 
 async def _answer_unknown(request: Request, error: Exception) -> Response:
-    """Exception handler for Gradio's calls, which don't check that their function exists."""
+    """Exception handler for Gradio's calls, which don't check that their function exists.
+
+    A `TypeError` is about arguments that are missing or that it doesn't know.
+    """
     if not is_call(request.url.path):
         raise error
+    if isinstance(error, TypeError):
+        return error_response(request.url.path, 400, str(error))
     return error_response(request.url.path, 404, "There is no such function here.", kind="NotFound")
 
 

@@ -151,5 +151,8 @@ def test_no_call_names_a_file_elsewhere(http: httpx.Client, way: str) -> None:
     named |= {"meta": {"_type": "gradio.FileData"}}
     body = {"data": [named]} if way == "call" else {"text": named}
     assert http.post(f"/gradio_api/{way}/speak", json=body).status_code == 400
+    if way == "call/v2":
+        for wrong in ({}, {"words": "Hello."}):
+            assert http.post("/gradio_api/call/v2/speak", json=wrong).status_code == 400
     known = CALLS[way]
     assert http.post(f"/gradio_api/{way}/nothing", json=known).status_code == 404
