@@ -113,7 +113,7 @@ def find_letters_of(text: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def distance_of_sounds(one: str, other: str) -> float:
-    """How far apart two words are by their phonemes, in [0, 1]: Levenshtein's, alike ones nearer."""
+    """How far apart two words are by their phonemes, in [0, 1]; alike ones are nearer."""
     row = [float(at) for at in range(len(other) + 1)]
     for sound in one:
         before, row[0] = row[0], row[0] + 1.0

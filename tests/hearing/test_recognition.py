@@ -3,6 +3,7 @@
 import inspect
 import threading
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,12 +13,13 @@ from draft_ears import FOLDER, catalogue
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.backends.base import SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
+from studio.backends.sherpa.catalogue import HubSource
 from studio.backends.sherpa.load_check import build_recogniser
 from studio.engine.model_manager import EvictionPolicy, ModelState
 from studio.errors import Cancelled, ModelInUse, ModelUnavailable, SettingError
+from studio.hearing.recogniser_catalogue import RECOGNISERS, describe_recognisers
 from studio.hearing.recognition import (
     LONGEST_PIECE_S,
-    RECOGNISERS,
     Recogniser,
     Recognisers,
     cut_at_pauses,
@@ -210,3 +212,16 @@ def test_each_catalogued_model_says_what_people_ask_first():
         assert model.summary.endswith(".")
         recogniser = Recogniser(model)
         assert recogniser.unavailable() is None
+
+
+def test_the_first_one_here_is_used_for_each_language_that_it_knows():
+    ears = catalogue()["draft-ears"]
+    known = {
+        "absent": replace(ears, name="absent", sources=(HubSource("ada/none", {"a": "b"}),)),
+        "first": replace(ears, name="first", languages=("de", "en")),
+        "second": replace(ears, name="second", languages=("en", "fr")),
+        "third": replace(ears, name="third"),
+    }
+    cards = describe_recognisers(known)
+    assert [card["used_for"] for card in cards] == [[], ["de", "en"], ["fr"], []]
+    assert [card["to_fetch"] is None for card in cards] == [False, True, True, True]

@@ -18,7 +18,8 @@ from slipping import MUSIC, SILENCE, SLIPS, SlippingDraft, play_chords
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import ModelUnavailable
-from studio.hearing.recognition import Recogniser, RecogniserModel
+from studio.hearing.recogniser_catalogue import RecogniserModel
+from studio.hearing.recognition import Recogniser
 from studio.hearing.word_check import WordChecker
 from studio.project.session import ProjectSession
 from studio.project.takes import TakeStore
