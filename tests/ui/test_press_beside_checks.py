@@ -1,4 +1,4 @@
-"""From the press to the sound while takes are checked, and in a studio that checks none, in turns."""
+"""From the press to the sound while takes are checked, and in turns where none is."""
 
 import time
 
@@ -20,9 +20,9 @@ def pages(server_of, server, browser):
     """The page of a studio that checks takes, and of one that doesn't."""
     contexts = [browser.new_context() for _ in range(2)]
     opened = []
-    for context, server in zip(contexts, (server_of("listening_server.py"), server), strict=True):
+    for context, one in zip(contexts, (server_of("listening_server.py"), server), strict=True):
         page = context.new_page()
-        page.goto(server.url)
+        page.goto(one.url)
         page.wait_for_selector("body[data-tableread=ready]")
         assert page.request.post(studio_url(page, "model/timeout"), data={"seconds": 0}).ok
         opened.append(page)
@@ -37,7 +37,7 @@ def is_checking(page):
 
 
 def press(page, number):
-    """A changed line is played while the others are checked: to its sound, in ms; and if they are."""
+    """Milliseconds to the sound of a changed line, and whether the others are being checked."""
     fill(page, "\n".join(LINE.format(line, number) for line in range(LINES)), LINES)
     make(page)
     set_text(page, LINES - 1, f"Nobody has climbed the stairs in round {number}.")
