@@ -3,6 +3,7 @@
 import inspect
 import threading
 import time
+import tracemalloc
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -79,6 +80,27 @@ def test_times_go_on_through_the_pieces_of_a_long_recording(recognisers, speak):
     assert long.duration_s - 3 < starts[-1] < long.duration_s
     lamps = [word.start_s for word in found.words if word.text == "lamp"]
     assert np.diff(lamps) == pytest.approx(once.duration_s + 0.25, abs=0.1)
+
+
+@pytest.mark.parametrize("minutes", [2, pytest.param(120, marks=pytest.mark.campaign)])
+def test_hours_take_the_memory_of_a_piece(recognisers, speak, minutes):
+    once = speak(TEXT + ".").samples
+
+    def listen(length_s: float) -> tuple[int, float]:
+        """The peak in bytes, the recording apart, and seconds of the processor."""
+        clip = Clip(np.tile(once, round(length_s * STUDIO_RATE_HZ / len(once))))
+        tracemalloc.start()
+        began_s = time.process_time()
+        found = recognisers.transcribe(clip, "en")
+        took_s, peak = time.process_time() - began_s, tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert found.words[-1].start_s > length_s - 10
+        return peak, took_s
+
+    one_bytes, _ = listen(30.0)
+    bytes_, took_s = listen(60.0 * minutes)
+    print(f"\n{minutes} min: {bytes_ / 1e6:.0f} MB beside the recording, {took_s:.0f} s")
+    assert bytes_ < one_bytes + 200_000 * minutes + 1_000_000
 
 
 def test_nothing_is_understood_in_silence_and_little_in_less_than_a_word(recognisers):
