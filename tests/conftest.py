@@ -17,7 +17,7 @@ from serving import end_forks
 from studio.backends.base import Backend
 from studio.backends.registry import create
 from studio.engine.model_manager import EvictionPolicy
-from studio.hearing.recognition import RecogniserModel
+from studio.hearing.recogniser_catalogue import RecogniserModel
 from studio.services.studio import Studio, StudioOptions
 
 # How long an example takes says more of what else the machine does than of the example. The suite

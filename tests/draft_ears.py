@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from studio.backends.sherpa.catalogue import HubSource
-from studio.hearing.recognition import RecogniserModel
+from studio.hearing.recogniser_catalogue import RecogniserModel
 
 FOLDER = Path(__file__).parent / "hearing" / "draft_ears"
 

@@ -16,7 +16,6 @@ from studio.audio.scene_file import ExportOptions, check_export_options
 from studio.backends import registry
 from studio.backends.base import Backend, LoadProgress, ManagesWeights
 from studio.backends.engine_cards import EngineCard, card_of
-from studio.backends.hub.weights import list_weights
 from studio.backends.options import BackendOptions
 from studio.dialog.model import Dialog, Speech
 from studio.engine.job import build_scene
@@ -25,7 +24,8 @@ from studio.engine.model_pool import ModelPool
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.engine.weight_downloads import WeightDownloads
 from studio.errors import BadInput, ModelUnavailable, SettingError
-from studio.hearing.recognition import RECOGNISERS, Recogniser, RecogniserModel
+from studio.hearing.recogniser_catalogue import RECOGNISERS, RecogniserModel, describe_recognisers
+from studio.hearing.recognition import Recogniser
 from studio.hearing.voice_embedding import EMBEDDING_MODELS, EmbeddingModel, VoiceEmbedder
 from studio.services.studio import RenderOptions, Studio
 from studio.storage.disk import format_bytes
@@ -105,7 +105,7 @@ def _list(tools: VoiceTools, *, as_json: bool) -> int:
 
 
 def _list_recognisers(*, as_json: bool) -> int:
-    rows = [describe_recogniser(one) for one in RECOGNISERS.values()]
+    rows = [_add_state(card) for card in describe_recognisers(RECOGNISERS)]
     if as_json:
         print(json.dumps(rows, ensure_ascii=False, indent=1))
         return 0
@@ -128,24 +128,11 @@ def _list_recognisers(*, as_json: bool) -> int:
     return 0
 
 
-def describe_recogniser(model: RecogniserModel) -> dict[str, Any]:
-    """A recogniser as one object of `voices list --recognisers --json`."""
-    recogniser = Recogniser(model)
-    lacks = recogniser.unavailable() or recogniser.to_fetch()
-    return {
-        "name": model.name,
-        "title": model.title,
-        "summary": model.summary,
-        "ready": lacks is None,
-        "lacks": lacks,
-        "languages": list(model.languages),
-        "word_times": model.word_times,
-        "download_bytes": model.size_bytes,
-        "removable": bool(list_weights(recogniser.weight_sources)),
-        "code_licence": model.code_licence,
-        "weights_licence": model.weights_licence,
-        "non_commercial": model.non_commercial,
-    }
+def _add_state(card: dict[str, Any]) -> dict[str, Any]:
+    """A recogniser's card as one object of `voices list --recognisers --json`."""
+    lacks = card["reason"] or card["to_fetch"]
+    shown = {name: value for name, value in card.items() if name not in ("reason", "to_fetch")}
+    return shown | {"ready": lacks is None, "lacks": lacks}
 
 
 def _row_of_embedder(model: EmbeddingModel) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ class Download:
     Attributes:
         message: What is being downloaded, or why it failed.
         fraction: In [0, 1]; None while nobody knows.
-        chooses: Whether its engine speaks once it is done.
+        chooses: Whether what it brings is used at once.
     """
 
     state: DownloadState

@@ -6,14 +6,12 @@ import asyncio
 import gc
 import os
 import threading
-import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -21,13 +19,15 @@ import numpy as np
 from studio.audio.clip import Clip, Samples, resample, split_blocks
 from studio.backends.base import LoadProgress
 from studio.backends.sherpa import load_check
-from studio.backends.sherpa.catalogue import DownloadableModel, HubSource, find_folders
+from studio.backends.sherpa.catalogue import DownloadableModel, find_folders
 from studio.backends.sherpa.sherpa_model import describe_load_failure, locate_files, try_load
 from studio.engine.engine import EngineLoop
 from studio.engine.event_log import StateChange
 from studio.engine.model_manager import EvictionPolicy
 from studio.engine.model_pool import ModelPool
+from studio.engine.weight_downloads import WeightDownloads
 from studio.errors import AudioRejected, Cancelled, ModelUnavailable, SettingError
+from studio.hearing.recogniser_catalogue import RECOGNISERS, RecogniserModel
 
 LONGEST_PIECE_S = 24.0
 """Longer recordings are cut at their quietest places: Whisper takes 30 s, and the memory of others
@@ -39,57 +39,6 @@ _CUT_FROM_S = 14.0
 _CUT_STEP_S = 0.02
 _SILENT = 1e-3  # -60 dB of full scale: some recognisers hear words in nothing
 _LOW_PRIORITY = 10  # nice
-
-
-@dataclass(frozen=True, slots=True)
-class RecogniserModel:
-    """One recogniser of the catalogue.
-
-    Attributes:
-        name: On the command line.
-        title: For people.
-        family: As in the name of sherpa-onnx's constructor, `OfflineRecognizer.from_…`.
-        summary: One sentence.
-        languages: BCP-47 codes.
-        code_licence: Of the model's own code, as SPDX names it.
-        weights_licence: Of the weights, in words.
-        size_bytes: To download, to the megabyte.
-        word_times: Whether it says when each word is said.
-        sources: Where its files come from.
-        non_commercial: Whether something forbids commercial use.
-    """
-
-    name: str
-    title: str
-    family: str
-    summary: str
-    languages: tuple[str, ...]
-    code_licence: str
-    weights_licence: str
-    size_bytes: int
-    word_times: bool
-    sources: tuple[HubSource, ...]
-    non_commercial: bool = False
-
-    def knows(self, language: str | None) -> bool:
-        """Whether it understands a BCP-47 language; None is any."""
-        return language is None or language.split("-")[0].casefold() in self.languages
-
-
-def _read_recognisers() -> dict[str, RecogniserModel]:
-    data = files(__package__).joinpath("recognisers.toml")  # which may be in a zip
-    entries: dict[str, dict[str, Any]] = tomllib.loads(data.read_text("utf-8"))
-    return {name: _read_recogniser(name, dict(entry)) for name, entry in entries.items()}
-
-
-def _read_recogniser(name: str, entry: dict[str, Any]) -> RecogniserModel:
-    entry["languages"] = tuple(entry["languages"])
-    entry["sources"] = tuple(HubSource(**source) for source in entry["sources"])
-    return RecogniserModel(name=name, **entry)
-
-
-RECOGNISERS: Mapping[str, RecogniserModel] = _read_recognisers()
-"""By name, the best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +224,11 @@ class Recognisers:
 
     Safe from any thread. One recording is recognised at a time, in a thread of low priority, so
     that speech that somebody waits for comes first.
+
+    Attributes:
+        catalogue: Those that there are, the best first.
+        models: Those that were asked for, with their states.
+        downloads: Of their weights.
     """
 
     def __init__(
@@ -291,10 +245,12 @@ class Recognisers:
             catalogue: Those that there are, the best first.
             notify: Called at every change of their state, in whatever thread.
         """
-        self._catalogue = catalogue
+        self.catalogue = catalogue
         self.models: ModelPool[Recogniser] = ModelPool(
             self._create, policy or EvictionPolicy(), notify=notify
         )
+        self.downloads = WeightDownloads(self.models, notify)
+        self.downloads.backend_names = tuple(catalogue)
         self._lock = threading.Lock()  # guards the loop's start and end
         self._loop: EngineLoop | None = None
         self._thread = ThreadPoolExecutor(1, "recognition", initializer=lower_priority)
@@ -304,7 +260,7 @@ class Recognisers:
 
         Cheap: asks no network and reads no weights.
         """
-        fitting = (one for one in self._catalogue.values() if one.knows(language))
+        fitting = (one for one in self.catalogue.values() if one.knows(language))
         return next((one for one in fitting if find_folders(one)), None)
 
     def transcribe(
@@ -344,7 +300,7 @@ class Recognisers:
             AudioRejected: It fails at this recording.
             Cancelled: This was closed.
         """
-        models = (one for one in self._catalogue.values() if one.family == "whisper")
+        models = (one for one in self.catalogue.values() if one.family == "whisper")
         model = next((one for one in models if find_folders(one)), None)
         if model is None:
             return None
@@ -362,8 +318,22 @@ class Recognisers:
         """
         self._running_loop().run(self.models.get_manager(name).unload())
 
+    def remove(self, name: str) -> None:
+        """Unload a recogniser and delete its weights.
+
+        Raises:
+            SettingError: There is no such recogniser.
+            BadInput: It has no weights that the studio downloaded.
+            ModelInUse: It is at work.
+            Conflict: It is being downloaded.
+        """
+        self.downloads.check_removable(name)
+        self.unload(name)
+        self.downloads.remove(name)
+
     def close(self) -> None:
-        """Unload all, and end the threads; waits for the piece that is being recognised."""
+        """Stop downloads, unload all, end the threads; waits for the piece in recognition."""
+        self.downloads.close()
         with self._lock:
             loop, self._loop = self._loop, None
         self._thread.shutdown(cancel_futures=True)
@@ -388,10 +358,10 @@ class Recognisers:
                 raise Cancelled("Recognition was stopped.") from error
 
     def _create(self, name: str) -> Recogniser:
-        if name not in self._catalogue:
-            offered = ", ".join(self._catalogue)
+        if name not in self.catalogue:
+            offered = ", ".join(self.catalogue)
             raise SettingError(f"There is no recogniser “{name}”; there are: {offered}.")
-        return Recogniser(self._catalogue[name])
+        return Recogniser(self.catalogue[name])
 
 
 def _identify_language(model: RecogniserModel, clip: Clip) -> str | None:

@@ -77,6 +77,10 @@ class WordChecker:
         """Whether any recogniser is installed. Cheap."""
         return self._recognisers.find(None) is not None
 
+    def can_check(self, spoken: ExpectedText) -> bool:
+        """Whether a take of a text would be heard, as its language is known here. Cheap."""
+        return has_words(spoken.text) and self._recognisers.find(spoken.language) is not None
+
     def check(
         self, clip: Clip, spoken: ExpectedText, cancelled: Callable[[], bool] = lambda: False
     ) -> WordCheck:

@@ -267,6 +267,11 @@ class Projects:
                         return
                     log.warning("project %s: %s", root.name, error)
 
+    def check_words(self) -> None:
+        """Check the takes of open projects, as a recogniser has come."""
+        for session in self._open.list():
+            session.check_words()
+
     def close(self) -> None:
         """Save and close all projects; their renders are resumed after the next start.
 

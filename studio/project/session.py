@@ -375,6 +375,11 @@ class ProjectSession:
         """Resume a render that the end of the studio interrupted."""
         with self.lock:
             self._renderer.resume()
+        self.check_words()
+
+    def check_words(self) -> None:
+        """Check the words of takes that haven't been, where there is a recogniser."""
+        with self.lock:
             self._renderer.recognition.add_chosen()
 
     def cancel(self) -> None:

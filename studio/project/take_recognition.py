@@ -26,8 +26,9 @@ _MAX_TRIES = 2  # a recogniser may be unloaded while it is at work
 class TakeRecognition:
     """The takes of a project that are to be checked. Safe from any thread.
 
-    A take is checked once, whatever else changes. None is while the line at the play-head is still
-    to be rendered, and then the takes from the play-head on go first.
+    A take is checked once, whatever else changes; again only if no recogniser knew its language.
+    None is while the line at the play-head is still to be rendered, and then the takes from the
+    play-head on go first.
     """
 
     def __init__(self, core: ProjectState, on_checked: Callable[[Take], None]) -> None:
@@ -84,10 +85,17 @@ class TakeRecognition:
         return (
             line is not None
             and line.kind is LineKind.SPEECH
-            and take.recognised is None
+            and self._is_unheard(take)
             and not take.cut
             and not self._state.take_store.is_freed(take)
         )
+
+    def _is_unheard(self, take: Take) -> bool:
+        """Whether nobody has listened to a take, who could now."""
+        known, checker = take.recognised, self._checker
+        if known is None or known.by or checker is None:
+            return known is None
+        return checker.can_check(self._build_expected_text(take))
 
     def _check(self, take_id: str, tries: int) -> None:
         core = self._state

@@ -19,7 +19,8 @@ from studio.engine.renderer import SaveClip
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.errors import ModelInUse
 from studio.hearing.denoiser import GTCRN, Denoiser, DenoiserModel
-from studio.hearing.recognition import RECOGNISERS, RecogniserModel, Recognisers
+from studio.hearing.recogniser_catalogue import RECOGNISERS, RecogniserModel
+from studio.hearing.recognition import Recognisers
 from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
 from studio.services.auditions import Auditions
@@ -71,6 +72,7 @@ class Studio:
         aligner: Times the words of takes and renders.
         spoken_files: What was spoken for other programs, to be fetched.
         proposals: Edits that programs propose.
+        recognisers: Check the words of takes; None checks nothing.
         kept_loudness: What was measured of scenes.
     """
 
@@ -104,6 +106,7 @@ class Studio:
         self.speakers.watch(lambda: engine.changes.append(StateChange.SPEAKERS))
         self._owns_aligner = aligner is None
         self.aligner = aligner or WordAligner()
+        self.recognisers = recognisers
         self.kept_loudness = LoudnessStore(options.workspace / "loudness.json")
         self._jobs = RenderJobs(options.workspace / "renders", engine, self.speakers)
         self.previews = VoicePreviews(self.speakers, engine)
@@ -170,7 +173,9 @@ class Studio:
             speeds=speeds,
         )
         engine.downloads.backend_names = options.backend_names
-        recognisers = Recognisers(eviction, catalogue=options.recognisers)
+        recognisers = Recognisers(
+            eviction, catalogue=options.recognisers, notify=engine.changes.append
+        )
         return cls(options, engine, recognisers=recognisers, denoiser=Denoiser(options.denoiser))
 
     def start(self) -> None:
@@ -231,7 +236,11 @@ class Studio:
         self.engine.unload(self.backend_name)
 
     def download_voice(self, name: str, *, choose: bool = False) -> None:
-        """Start or resume the download of a backend's weights; with `choose`, it speaks then.
+        """Start or resume the download of the weights of a backend or recogniser.
+
+        Args:
+            name: A recogniser checks the takes of open projects once it is here.
+            choose: Whether a backend speaks then.
 
         Raises:
             SettingError: There is no such backend.
@@ -239,12 +248,29 @@ class Studio:
             ModelUnavailable: It can't run here.
             NotAllowed: Only the owner may.
         """
+        if recognisers := self._recognisers_with(name):
+            recognisers.downloads.start(name, self.projects.check_words)
+            return
         self.engine.check_choice(name)
         then = partial(self.choose_backend, name) if choose else None
         self.engine.start_download(name, then)
 
+    def pause_download(self, name: str) -> None:
+        """Stop a download and keep what has come, as `WeightDownloads.pause`."""
+        if recognisers := self._recognisers_with(name):
+            recognisers.downloads.pause(name)
+        else:
+            self.engine.pause_download(name)
+
+    def cancel_download(self, name: str) -> None:
+        """Stop a download and delete what has come, as `WeightDownloads.cancel`."""
+        if recognisers := self._recognisers_with(name):
+            recognisers.downloads.cancel(name)
+        else:
+            self.engine.cancel_download(name)
+
     def remove_voice(self, name: str) -> None:
-        """Unload a backend and delete its weights.
+        """Unload a backend or recogniser and delete its weights.
 
         Raises:
             SettingError: There is no such backend.
@@ -253,6 +279,9 @@ class Studio:
             Conflict: It is being downloaded.
             NotAllowed: Only the owner may.
         """
+        if recognisers := self._recognisers_with(name):
+            recognisers.remove(name)
+            return
         backend = self.engine.models.get_manager(name).backend
         if backend.name == self.backend_name:
             raise ModelInUse(
@@ -260,6 +289,16 @@ class Studio:
             )
         self._speed_probe.stop()
         self.engine.remove_weights(backend.name)
+
+    def set_idle_timeout(self, idle_timeout_s: float) -> None:
+        """Change after how many idle seconds voices and recognisers are unloaded; 0 keeps them.
+
+        Raises:
+            NotAllowed: Only the owner may.
+        """
+        self.engine.set_idle_timeout(idle_timeout_s)
+        if self.recognisers is not None:
+            self.recognisers.models.set_idle_timeout(idle_timeout_s)
 
     def choose_backend(self, name: str) -> None:
         """Change the backend; the previous one's model is unloaded unless it is in use.
@@ -276,3 +315,8 @@ class Studio:
         if previous != name:
             self._speed_probe.stop()
             self.engine.retire(previous)
+
+    def _recognisers_with(self, name: str) -> Recognisers | None:
+        """The recognisers, if one of them has this name; backends are called otherwise."""
+        found = self.recognisers
+        return found if found is not None and name in found.catalogue else None

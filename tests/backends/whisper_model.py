@@ -12,7 +12,7 @@ import numpy as np
 from sherpa_models import Graph
 
 from studio.backends.sherpa.catalogue import HubSource
-from studio.hearing.recognition import RecogniserModel
+from studio.hearing.recogniser_catalogue import RecogniserModel
 
 METADATA = {
     "model_type": "whisper-small", "version": 1, "n_mels": 80, "n_text_layer": 1, "n_text_ctx": 8,

@@ -3,6 +3,8 @@
 import inspect
 import threading
 import time
+import tracemalloc
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,12 +14,13 @@ from draft_ears import FOLDER, catalogue
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.backends.base import SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
+from studio.backends.sherpa.catalogue import HubSource
 from studio.backends.sherpa.load_check import build_recogniser
 from studio.engine.model_manager import EvictionPolicy, ModelState
 from studio.errors import Cancelled, ModelInUse, ModelUnavailable, SettingError
+from studio.hearing.recogniser_catalogue import RECOGNISERS, describe_recognisers
 from studio.hearing.recognition import (
     LONGEST_PIECE_S,
-    RECOGNISERS,
     Recogniser,
     Recognisers,
     cut_at_pauses,
@@ -77,6 +80,27 @@ def test_times_go_on_through_the_pieces_of_a_long_recording(recognisers, speak):
     assert long.duration_s - 3 < starts[-1] < long.duration_s
     lamps = [word.start_s for word in found.words if word.text == "lamp"]
     assert np.diff(lamps) == pytest.approx(once.duration_s + 0.25, abs=0.1)
+
+
+@pytest.mark.parametrize("minutes", [2, pytest.param(120, marks=pytest.mark.campaign)])
+def test_hours_take_the_memory_of_a_piece(recognisers, speak, minutes):
+    once = speak(TEXT + ".").samples
+
+    def listen(length_s: float) -> tuple[int, float]:
+        """The peak in bytes, the recording apart, and seconds of the processor."""
+        clip = Clip(np.tile(once, round(length_s * STUDIO_RATE_HZ / len(once))))
+        tracemalloc.start()
+        began_s = time.process_time()
+        found = recognisers.transcribe(clip, "en")
+        took_s, peak = time.process_time() - began_s, tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert found.words[-1].start_s > length_s - 10
+        return peak, took_s
+
+    one_bytes, _ = listen(30.0)
+    bytes_, took_s = listen(60.0 * minutes)
+    print(f"\n{minutes} min: {bytes_ / 1e6:.0f} MB beside the recording, {took_s:.0f} s")
+    assert bytes_ < one_bytes + 200_000 * minutes + 1_000_000
 
 
 def test_nothing_is_understood_in_silence_and_little_in_less_than_a_word(recognisers):
@@ -210,3 +234,16 @@ def test_each_catalogued_model_says_what_people_ask_first():
         assert model.summary.endswith(".")
         recogniser = Recogniser(model)
         assert recogniser.unavailable() is None
+
+
+def test_the_first_one_here_is_used_for_each_language_that_it_knows():
+    ears = catalogue()["draft-ears"]
+    known = {
+        "absent": replace(ears, name="absent", sources=(HubSource("ada/none", {"a": "b"}),)),
+        "first": replace(ears, name="first", languages=("de", "en")),
+        "second": replace(ears, name="second", languages=("en", "fr")),
+        "third": replace(ears, name="third"),
+    }
+    cards = describe_recognisers(known)
+    assert [card["used_for"] for card in cards] == [[], ["de", "en"], ["fr"], []]
+    assert [card["to_fetch"] is None for card in cards] == [False, True, True, True]

@@ -6,6 +6,7 @@ import json
 import threading
 import wave
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from slipping import MUSIC, SILENCE, SLIPS, SlippingDraft, play_chords
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import ModelUnavailable
-from studio.hearing.recognition import Recogniser, RecogniserModel
-from studio.hearing.word_check import WordChecker
+from studio.hearing.recogniser_catalogue import RecogniserModel
+from studio.hearing.recognition import Recogniser
+from studio.hearing.word_check import ExpectedText, WordCheck, WordChecker
 from studio.project.session import ProjectSession
 from studio.project.takes import TakeStore
 from studio.server.routes.bodies import project_body
@@ -192,6 +194,36 @@ def test_only_what_changed_is_checked_again(
         assert len(asked) == 6
 
 
+@pytest.mark.parametrize("count", [50, pytest.param(500, marks=pytest.mark.campaign)])
+def test_of_many_lines_only_those_that_changed_are_checked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """By counts; nothing is really heard."""
+    asked: list[str] = []
+
+    def check(self: WordChecker, clip, spoken: ExpectedText, *_: object) -> WordCheck:
+        asked.append(spoken.text)
+        return WordCheck(spoken.text, "draft-ears")
+
+    monkeypatch.setattr(WordChecker, "check", check)
+    texts = [f"Number {number}." for number in range(count)]
+    with reopened(tmp_path, catalogue()) as studio:
+        session = project(studio, *texts)
+        rendered(session)
+        checked(session)
+        assert sorted(asked) == sorted(texts)
+        ids = session.document.order[10:40:10]
+        changed = dict(zip(ids, ("One.", "Two.", "Three."), strict=True))
+        asked.clear()
+        session.edit(ops(*(text_edit(*one) for one in changed.items())), IDA, session.rev)
+        rendered(session)
+        checked(session)
+        assert sorted(asked) == sorted(changed.values())
+    with reopened(tmp_path, catalogue()) as studio:
+        checked(studio.projects.open(session.project_id))
+    assert len(asked) == 3
+
+
 def test_takes_from_before_there_was_a_recogniser_are_checked_when_the_project_opens(
     tmp_path: Path,
 ) -> None:
@@ -201,6 +233,28 @@ def test_takes_from_before_there_was_a_recogniser_are_checked_when_the_project_o
     with reopened(tmp_path, catalogue()) as studio:
         kinds = checked(studio.projects.open(session.project_id))
         assert kinds[1][1] == ["missing"]
+
+
+def test_what_no_recogniser_knew_is_checked_once_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = count_checks(monkeypatch)
+    (ears,) = catalogue().values()
+    with reopened(tmp_path, catalogue()) as studio:
+        session = project(studio, GOOD, "Close the door.")
+        welsh = {"op": "set", "line_ids": session.document.order, "fields": {"language": "cy"}}
+        session.edit(ops(welsh), IDA, session.rev)
+        rendered(session)
+        notes = ["No recogniser here knows “cy”."] * 2
+        assert [said for said, _ in checked(session)] == notes
+    with reopened(tmp_path, catalogue()) as studio:
+        session = studio.projects.open(session.project_id)
+        assert [said for said, _ in checked(session)] == notes
+    assert len(asked) == 2
+    with reopened(tmp_path, {ears.name: replace(ears, languages=("cy", "en"))}) as studio:
+        session = studio.projects.open(session.project_id)
+        until(lambda: all(view.take.recognised.by for view in session.list_views()))
+    assert len(asked) == 4
 
 
 def test_the_lines_from_the_play_head_on_go_first(

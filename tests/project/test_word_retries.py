@@ -19,7 +19,8 @@ from studio.backends.base import SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Dialog, Speech
-from studio.hearing.recognition import RECOGNISERS, RecognisedWord, Recognisers, Transcript
+from studio.hearing.recogniser_catalogue import RECOGNISERS
+from studio.hearing.recognition import RecognisedWord, Recognisers, Transcript
 from studio.project.session import ProjectSession
 from studio.services.studio import RenderOptions, Studio
 

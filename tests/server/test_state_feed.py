@@ -30,7 +30,7 @@ from studio.setup.models_install import NothingToSetUp
 
 ASSETS = Path(__file__).parents[2] / "assets"
 PARTS = {"backend", "backends", "auto_reason", "model", "engine", "setup", "speakers", "exports"}
-PARTS |= {"downloads", "first_voices", "proposals"}
+PARTS |= {"downloads", "first_voices", "proposals", "recognisers", "recogniser_models"}
 WAIT_S = 60
 
 

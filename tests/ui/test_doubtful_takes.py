@@ -98,6 +98,12 @@ def test_a_doubtful_line_is_read_again_where_the_project_says_so(page, write):
         """() => [...document.querySelectorAll('#takes .take')]
           .map((take) => take.dataset.chosen).join() === 'true,false'"""
     )
+    used, passed_over = page.locator("#takes .take").all()
+    assert "score" not in used.inner_text()
+    assert ", score 1" in passed_over.locator(".take-about").inner_text()
+    assert "after the last word" in passed_over.locator(".take-text").inner_text()
+    passed_over.locator(".take-play").click()
+    passed_over.locator(".take-play[aria-pressed=true]").wait_for()
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

@@ -75,7 +75,7 @@ export const setTimeoutSeconds = (seconds) =>
 export const startSetup = () => request("setup/start", { method: "POST" });
 export const stopSetup = () => request("setup/stop", { method: "POST" });
 const enginePath = (name, rest) => `engines/${part(name)}/${rest}`;
-/** @param {string} name of a voice engine @param {boolean} [choose] whether it speaks once it is here */
+/** @param {string} name of a voice engine or recogniser @param {boolean} [choose] whether it speaks once it is here */
 export const downloadEngine = (name, choose = false) =>
   request(enginePath(name, "download"), { method: "POST", body: { choose } });
 export const pauseDownload = (name) => request(enginePath(name, "pause"), { method: "POST" });

@@ -428,11 +428,27 @@ export interface EngineCard extends BackendChoice {
   expected_speed: number | null;
 }
 
+/** A recogniser with what its card says. */
+export interface RecogniserCard extends BackendChoice {
+  summary: string;
+  code_licence: string;
+  weights_licence: string;
+  non_commercial: boolean;
+  /** Codes of what it knows, and of what it is used for, now that it is here. */
+  languages: string[];
+  used_for: string[];
+  download_bytes: number;
+  removable: boolean;
+}
+
+/** The state of a recogniser that was used. */
+export type RecogniserStatus = Pick<ModelStatus, "state" | "fraction" | "active" | "unload_in_s">;
+
 export interface EngineDownload {
   state: "running" | "stopping" | "paused" | "failed";
   message: string;
   fraction: number | null;
-  /** Whether its engine speaks once it is here. */
+  /** Whether what it brings is used at once. */
   chooses: boolean;
 }
 
@@ -469,7 +485,11 @@ export interface MemoryUse {
 export interface StudioState {
   backend: BackendChoice & { params: EngineParam[]; languages: Record<string, string>; instructions: boolean };
   backends: EngineCard[];
-  /** Downloads by the name of the engine. */
+  /** Those that check the words of takes, the best first; none for visitors. */
+  recognisers: RecogniserCard[];
+  /** By name, of those that were asked for. */
+  recogniser_models: Record<string, RecogniserStatus>;
+  /** Downloads by the name of the engine or recogniser. */
   downloads: Record<string, EngineDownload>;
   /** Small natural voices to offer in place of the draft voice, the best fit first. */
   first_voices: string[];

@@ -1,29 +1,33 @@
-/** The cards of the voice engines: what each is, how fast it is here, and to download, try and remove it. */
+/** The cards of voice engines and recognisers: what each is and does here, and to download, try and remove it. */
 import * as api from "../core/api.js";
 import { arrangeRows, askDialog, byId, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
 import { formatBytes, formatCount } from "../core/format.js";
 import { showError } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { pageLanguage, t } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
-import { cardRank, licenceWords, speedWords, voiceWords } from "./engine_state.js";
+import { cardRank, countDown, licenceWords, listeningWords, speedWords, useWords, voiceWords } from "./engine_state.js";
 
-/** @import { EngineCard, EngineDownload, SetupState, StudioState } from "../core/types" */
+/** @import { EngineCard, EngineDownload, RecogniserCard, SetupState, StudioState } from "../core/types" */
 
 const MOST_CHARS = 200;
 const SHOWN_LANGUAGES = 3;
 /** What an engine says where the scene has no line. */
 const SAMPLE = { speaker: "Narrator", text: "The lamp is still burning, and nobody is home." };
 
-/** One engine's card; its element stays, so that a focused button keeps its focus. */
+const languageNames = new Intl.DisplayNames([pageLanguage], { type: "language", fallback: "code" });
+
+/** One engine's card, or a recogniser's; its element stays, so that a focused button keeps its focus. */
 class Card {
-  /** @param {string} name @param {(act: string, card: Card) => void} press */
-  constructor(name, press) {
+  /** @param {string} name @param {(act: string, card: Card) => void} press @param {boolean} speaks whether it is an engine */
+  constructor(name, press, speaks) {
     this.name = name;
+    this.speaks = speaks;
     this.root = fromTemplate("backend-template");
     setData(this.root, "engine", name);
     this.choice = this.root.querySelector("input");
     this.choice.value = name;
     this.choice.addEventListener("change", () => press("choose", this));
+    if (!speaks) this.choice.remove(); // which one listens follows from the languages
     for (const button of this.root.querySelectorAll("[data-act]")) {
       button.addEventListener("click", () => press(button.dataset.act, this));
     }
@@ -37,18 +41,18 @@ class Card {
     return this.root.querySelector(`[data-act=${name}]`);
   }
 
-  /** @param {EngineCard} engine @param {{chosen: boolean, download: EngineDownload | undefined, setup: SetupState}} now */
-  show(engine, { chosen, download, setup }) {
+  /** @param {EngineCard} engine @param {{chosen: boolean, download: EngineDownload | undefined, setup: SetupState, speed: string, use: string}} now */
+  show(engine, { chosen, download, setup, speed, use }) {
     this.engine = engine;
     this.choice.checked = chosen;
     this.choice.disabled = Boolean(engine.reason);
     this.choice.setAttribute("aria-label", engine.title);
     setText(this.part("title"), engine.title);
-    setText(this.part("speed"), engine.reason ? "" : speedWords(engine));
+    this.showSpeed(speed);
     setHidden(this.part("warning"), !engine.non_commercial);
     setText(this.part("summary"), engine.summary ?? "");
-    setText(this.part("voices"), voiceWords(engine));
-    setText(this.part("licence"), licenceWords(engine));
+    setText(this.part("voices"), use);
+    setText(this.part("licence"), licenceWords(engine, this.speaks));
     this.#showLanguages(engine.languages ?? []);
     const needsPrograms = Boolean(engine.large_packages && engine.reason);
     setText(this.part("note"), note(engine, { download, setup, needsPrograms }));
@@ -56,6 +60,11 @@ class Card {
     setData(this.part("note"), "failed", String(failed));
     this.#showProgress(download, needsPrograms && setup.state === "installing" ? setup : null);
     this.#showActs({ chosen, download, setup, needsPrograms });
+  }
+
+  /** @param {string} words */
+  showSpeed(words) {
+    setText(this.part("speed"), words);
   }
 
   #showLanguages(languages) {
@@ -91,7 +100,7 @@ class Card {
     setHidden(this.act("pause"), !runs && !installs);
     setHidden(this.act("cancel"), !download);
     for (const act of ["pause", "cancel"]) this.act(act).disabled = download?.state === "stopping";
-    setHidden(this.act("try"), Boolean(reason || toFetch));
+    setHidden(this.act("try"), !this.speaks || Boolean(reason || toFetch));
     setHidden(this.act("remove"), !removable || Boolean(download));
     this.act("remove").disabled = chosen;
     this.act("remove").title = chosen ? t`Choose another voice engine first` : "";
@@ -111,8 +120,27 @@ function note({ needs, reason, summary, to_fetch: toFetch, untried }, { download
   return [needs || reason || (summary ? "" : toFetch), untried].filter(Boolean).join(" ");
 }
 
+/** @param {string[]} codes of languages @returns {string[]} their names, in their order */
+function nameLanguages(codes) {
+  return codes.map((code) => languageNames.of(code)).toSorted((one, other) => one.localeCompare(other, pageLanguage));
+}
+
+/** @param {string[]} codes of languages @returns {string} their names, or how many they are */
+function nameOrCount(codes) {
+  return codes.length <= SHOWN_LANGUAGES ? nameLanguages(codes).join(", ") : formatCount(codes.length, "language");
+}
+
+/** What a recogniser's card shares with an engine's. @param {RecogniserCard} recogniser @returns {any} */
+function asCard(recogniser) {
+  return { ...recogniser, languages: nameLanguages(recogniser.languages), downloadable: true };
+}
+
 export class EngineCards {
+  /** @type {Map<string, Card>} */
   #cards = new Map();
+  /** The recognisers' states as they were described, and when that was. */
+  #models = {};
+  #describedAt = 0;
   #project;
   #preview = new PreviewButton();
   #shown = "";
@@ -135,17 +163,48 @@ export class EngineCards {
   }
 
   /** @param {StudioState} state */
-  show({ backends, backend, downloads = {}, setup }) {
-    const shown = JSON.stringify([backends, backend.name, downloads, setup]);
+  show({ backends, backend, downloads = {}, setup, recognisers = [], recogniser_models: models = {} }) {
+    const shown = JSON.stringify([backends, backend.name, downloads, setup, recognisers, models]);
     if (shown === this.#shown) return;
     this.#shown = shown;
     const cards = backends.toSorted((one, other) => cardRank(one) - cardRank(other)).map((engine) => {
-      const card = this.#cards.get(engine.name) ?? new Card(engine.name, (act, pressed) => this.#press(act, pressed));
-      this.#cards.set(engine.name, card);
-      card.show(engine, { chosen: engine.name === backend.name, download: downloads[engine.name], setup });
-      return card.root;
+      const { name, reason } = engine;
+      const words = { speed: reason ? "" : speedWords(engine), use: voiceWords(engine) };
+      return this.#show(engine, true, { chosen: name === backend.name, download: downloads[name], setup, ...words });
     });
     arrangeRows(byId("backends"), cards);
+    if (models !== this.#models) this.#describedAt = performance.now();
+    this.#models = models;
+    this.#showRecognisers(recognisers, { downloads, setup });
+  }
+
+  /** @param {RecogniserCard[]} recognisers */
+  #showRecognisers(recognisers, { downloads, setup }) {
+    setHidden(byId("recognisers-part"), !recognisers.length);
+    const cards = recognisers.map((one) => {
+      const words = { speed: this.#listening(one.name), use: useWords(one, nameOrCount) };
+      return this.#show(asCard(one), false, { chosen: false, download: downloads[one.name], setup, ...words });
+    });
+    arrangeRows(byId("recognisers"), cards);
+  }
+
+  /** Say how long recognisers stay in memory. */
+  countDown() {
+    for (const name of Object.keys(this.#models)) this.#cards.get(name)?.showSpeed(this.#listening(name));
+  }
+
+  #listening(name) {
+    const model = this.#models[name];
+    return listeningWords(model && countDown(model, performance.now() - this.#describedAt));
+  }
+
+  /** @param {EngineCard} engine @param {boolean} speaks @param {Parameters<Card["show"]>[1]} now */
+  #show(engine, speaks, now) {
+    const { name } = engine;
+    const card = this.#cards.get(name) ?? new Card(name, (act, pressed) => this.#press(act, pressed), speaks);
+    this.#cards.set(name, card);
+    card.show(engine, now);
+    return card.root;
   }
 
   #press(act, card) {

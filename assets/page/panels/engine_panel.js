@@ -243,8 +243,9 @@ export class EnginePanel {
   }
 
   #countDown() {
-    if (document.hidden || this.#isLost || !this.#state || this.#state.model.unload_in_s === null) return;
-    this.#facts(this.#state.engine);
+    if (document.hidden || this.#isLost || !this.#state) return;
+    this.#cards.countDown();
+    if (this.#state.model.unload_in_s !== null) this.#facts(this.#state.engine);
   }
 
   #chip({ backend, model }) {

@@ -2,7 +2,7 @@
 import { formatBytes, formatClock, formatCount } from "../core/format.js";
 import { t } from "../core/texts.js";
 
-/** @import { ModelStatus, StudioState } from "../core/types" */
+/** @import { ModelStatus, RecogniserCard, RecogniserStatus, StudioState } from "../core/types" */
 
 const WORDS = {
   unloaded: t`not loaded`,
@@ -13,7 +13,7 @@ const WORDS = {
 };
 
 /** Parts that change with every line that is read. */
-const BUSY_PARTS = new Set(["engine", "model", "downloads"]);
+const BUSY_PARTS = new Set(["engine", "model", "downloads", "recogniser_models"]);
 
 /**
  * Whether other voices may speak than before, or something else is new besides how far the work is.
@@ -26,14 +26,15 @@ export function isNews(parts, known) {
 
 /**
  * The model some time after the studio described it: the countdown to its unloading runs in the page.
- * @param {ModelStatus} model @param {number} elapsed_ms since @returns {ModelStatus}
+ * @template {Pick<ModelStatus, "unload_in_s">} Model
+ * @param {Model} model @param {number} elapsed_ms since @returns {Model}
  */
 export function countDown(model, elapsed_ms) {
   const { unload_in_s: left } = model;
   return left === null ? model : { ...model, unload_in_s: Math.max(0, left - elapsed_ms / 1000) };
 }
 
-/** @param {ModelStatus} model */
+/** @param {Pick<ModelStatus, "state" | "active" | "fraction">} model */
 export function chipWords(model) {
   if (model.state === "loaded" && model.active > 0) return "speaking";
   if (model.state === "loading" && model.fraction !== null) {
@@ -42,10 +43,26 @@ export function chipWords(model) {
   return WORDS[model.state];
 }
 
-/** The same for the engine's panel, with the countdown to the unloading. @param {ModelStatus} model */
+/** The same for the engine's panel, with the countdown to the unloading. @param {RecogniserStatus} model */
 export function stateWords(model) {
   const { state, active, unload_in_s: left } = model;
   return state === "loaded" && !active && left !== null ? t`unloads in ${formatClock(left)}` : chipWords(model);
+}
+
+/** The state of a recogniser; nothing of one that isn't in memory. @param {RecogniserStatus | undefined} model */
+export function listeningWords(model) {
+  if (!model || model.state === "unloaded") return "";
+  return model.state === "loaded" && model.active > 0 ? t`listening` : stateWords(model);
+}
+
+/**
+ * For which languages a recogniser that is here checks takes.
+ * @param {RecogniserCard} recogniser @param {(languages: string[]) => string} nameLanguages
+ */
+export function useWords({ to_fetch: toFetch, reason, used_for: used }, nameLanguages) {
+  if (reason || toFetch) return "";
+  if (!used.length) return t`Not used: a recogniser above knows its languages, too.`;
+  return t`Checks takes in ${nameLanguages(used)}.`;
 }
 
 /** An engine with slots renders many lines in one pass, and the number above doesn't apply to it. */
@@ -88,10 +105,14 @@ function formatSpeed(speed) {
   return speed < 10 ? String(Number(speed.toPrecision(2))) : String(Math.round(speed));
 }
 
-/** The licences; what forbids commercial use is said first, in its own line. */
-export function licenceWords({ code_licence: code, weights_licence: weights }) {
+/**
+ * The licences; what forbids commercial use is said first, in its own line.
+ * @param {{code_licence: string, weights_licence: string}} card @param {boolean} [speaks] whether it is an engine's
+ */
+export function licenceWords({ code_licence: code, weights_licence: weights }, speaks = true) {
   if (!code) return "";
-  return !weights || weights === code ? t`Licence: ${code}` : t`Licence: ${code}; the voice itself: ${weights}`;
+  if (!weights || weights === code) return t`Licence: ${code}`;
+  return speaks ? t`Licence: ${code}; the voice itself: ${weights}` : t`Licence: ${code}; the model itself: ${weights}`;
 }
 
 /** Whose voices it speaks in, and whether it says a line twice the same. @param {Pick<import("../core/types").EngineCard, "cloning" | "presets" | "described_voices" | "seeded">} card */

@@ -43,7 +43,7 @@ def unload(studio: StudioDep) -> dict[str, Any]:
 @page_policy(Access.OWNER, request_class=RequestClass.UNCOUNTED)
 def timeout(studio: StudioDep, body: TimeoutBody) -> dict[str, Any]:
     """Change after how many idle seconds models are unloaded."""
-    studio.engine.set_idle_timeout(body.seconds)
+    studio.set_idle_timeout(body.seconds)
     return model_body(studio)
 
 

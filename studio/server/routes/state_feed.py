@@ -18,6 +18,7 @@ from studio.backends.registry import first_voices
 from studio.engine.event_log import StateChange
 from studio.engine.model_manager import ModelState, measure_resident_bytes
 from studio.errors import StudioError
+from studio.hearing.recogniser_catalogue import describe_recognisers
 from studio.server.routes.bodies import capabilities_body, engine_body
 from studio.server.routes.speaker_bodies import brief_body
 from studio.services.studio import Studio
@@ -53,6 +54,9 @@ class StateReader:
         )
         # Packages and caches on disk, of a dozen backends; equal for all studios of the process.
         self._offers = cached(TTLCache(1, _KEPT_S), key=_disk_changes, lock=Lock())(_offer_bodies)
+        self._recognisers = cached(TTLCache(1, _KEPT_S), key=_recogniser_changes, lock=Lock())(
+            _recogniser_bodies
+        )
 
     def read(self, studio: Studio, changes: Set[StateChange] = _EVERYTHING) -> dict[str, Any]:
         """The parts of the state that these changes concern."""
@@ -67,11 +71,11 @@ class StateReader:
             ]
             body["auto_reason"] = studio.backend_reason
             body["first_voices"] = _first_voices(studio)
+            body["recognisers"] = self._recognisers(studio)
         if changes & {StateChange.MODELS, StateChange.WORK}:
             body["model"] = model_body(studio, self._resident_bytes)
-            body["downloads"] = {
-                name: asdict(one) for name, one in studio.engine.downloads.list().items()
-            }
+            body["downloads"] = _download_bodies(studio)
+            body["recogniser_models"] = _recogniser_models(studio)
             body["engine"] = {
                 "in_flight": studio.engine.renderer.in_flight,
                 "queued": studio.engine.renderer.queued,
@@ -98,6 +102,37 @@ def _count_usable_slots(studio: Studio) -> int | None:
 
 def _disk_changes(studio: Studio) -> int:
     return studio.engine.downloads.n_changes
+
+
+def _recogniser_changes(studio: Studio) -> int:
+    """None are a visitor's."""
+    return studio.recognisers.downloads.n_changes if studio.recognisers else -1
+
+
+def _download_bodies(studio: Studio) -> dict[str, dict[str, Any]]:
+    """Of voice engines, and of recognisers, whose names are others."""
+    listed = studio.engine.downloads.list()
+    if studio.recognisers:
+        listed |= studio.recognisers.downloads.list()
+    return {name: asdict(one) for name, one in listed.items()}
+
+
+def _recogniser_bodies(studio: Studio) -> list[dict[str, Any]]:
+    return describe_recognisers(studio.recognisers.catalogue) if studio.recognisers else []
+
+
+def _recogniser_models(studio: Studio) -> dict[str, dict[str, Any]]:
+    """The state of those recognisers that have been asked for, by name."""
+    statuses = studio.recognisers.models.list_statuses() if studio.recognisers else []
+    return {
+        one.name: {
+            "state": one.state,
+            "fraction": one.progress.fraction if one.progress else None,
+            "active": one.active,
+            "unload_in_s": one.unload_in_s,
+        }
+        for one in statuses
+    }
 
 
 def _offer_bodies(studio: Studio) -> list[dict[str, Any]]:
@@ -156,15 +191,13 @@ class StateFeed:
         self._reader = reader
         # Each part of the state, with the version of its last change.
         self._parts: dict[str, tuple[int, Any]] = {}
-        self._unload_at_s: float | None = None
+        self._unload_at_s: dict[str, float | None] = {}
         self._task = asyncio.create_task(self._run())
 
     def message(self, since: int) -> str:
         """The parts that changed after version `since`, as the stream sends them."""
         state = {name: part for name, (version, part) in self._parts.items() if version > since}
-        if "model" in state and self._unload_at_s is not None:
-            left_s = max(0.0, self._unload_at_s - time.monotonic())
-            state["model"] = state["model"] | {"unload_in_s": left_s}
+        state = _change_models(state, _count_down)
         return json.dumps({"type": "state", "state": state})
 
     def stop(self) -> None:
@@ -210,8 +243,7 @@ class StateFeed:
 
     def _take(self, body: dict[str, Any]) -> None:
         """Store the parts that differ, and wake the subscribers."""
-        if "model" in body:
-            body["model"] = body["model"] | {"unload_in_s": self._date(body["model"])}
+        body = _change_models(body, self._date)
         changed = {
             name: part
             for name, part in body.items()
@@ -222,20 +254,41 @@ class StateFeed:
             self._parts |= {name: (self.version, part) for name, part in changed.items()}
             self._wake()
 
-    def _date(self, model: dict[str, Any]) -> float | None:
-        """The time at which the model will be unloaded; a change of less than a second is ignored.
+    def _date(self, name: str, left_s: float | None) -> float | None:
+        """The time at which a model will be unloaded; a change of less than a second is ignored.
 
         The page counts down by itself.
         """
-        left_s, known_s = model["unload_in_s"], self._unload_at_s
+        known_s = self._unload_at_s.get(name)
         at_s = None if left_s is None else time.monotonic() + left_s
         is_known = at_s is not None and known_s is not None and abs(at_s - known_s) < 1.0
-        self._unload_at_s = known_s if is_known else at_s
-        return self._unload_at_s
+        self._unload_at_s[name] = known_s if is_known else at_s
+        return self._unload_at_s[name]
 
     def _wake(self) -> None:
         for woken in self.subscribers:
             woken.set()
+
+
+def _change_models(
+    state: dict[str, Any], change: Callable[[str, float | None], float | None]
+) -> dict[str, Any]:
+    """A copy of some parts of the state, in which each model's `unload_in_s` is changed."""
+
+    def changed(name: str, model: dict[str, Any]) -> dict[str, Any]:
+        return model | {"unload_in_s": change(name, model["unload_in_s"])}
+
+    found = dict(state)
+    if "model" in state:
+        found["model"] = changed("", state["model"])
+    if "recogniser_models" in state:
+        models = state["recogniser_models"]
+        found["recogniser_models"] = {name: changed(name, one) for name, one in models.items()}
+    return found
+
+
+def _count_down(_name: str, at_s: float | None) -> float | None:
+    return None if at_s is None else max(0.0, at_s - time.monotonic())
 
 
 class StateFeeds:

@@ -1,4 +1,4 @@
-"""Routes of the voice engines' cards: download, pause, cancel, remove, try, and their packages."""
+"""Routes of the cards of voice engines and recognisers: download, pause, cancel, remove, try."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TryBody(RequestBody):
 @voice_routes.post("/engines/{name}/download", status_code=204)
 @page_policy(Access.OWNER)
 def download(studio: StudioDep, name: str, body: DownloadBody) -> None:
-    """Start or resume the download of an engine's weights."""
+    """Start or resume the download of the weights of an engine or recogniser."""
     studio.download_voice(name, choose=body.choose)
 
 
@@ -49,20 +49,20 @@ def download(studio: StudioDep, name: str, body: DownloadBody) -> None:
 @page_policy(Access.OWNER)
 def pause(studio: StudioDep, name: str) -> None:
     """Stop a download and keep what has come."""
-    studio.engine.pause_download(name)
+    studio.pause_download(name)
 
 
 @voice_routes.post("/engines/{name}/cancel", status_code=204)
 @page_policy(Access.OWNER)
 def cancel(studio: StudioDep, name: str) -> None:
     """Stop a download and delete what has come."""
-    studio.engine.cancel_download(name)
+    studio.cancel_download(name)
 
 
 @voice_routes.delete("/engines/{name}/weights", status_code=204)
 @page_policy(Access.OWNER, request_class=RequestClass.LONG)
 def remove(studio: StudioDep, name: str) -> None:
-    """Delete an engine's weights."""
+    """Delete the weights of an engine or recogniser."""
     studio.remove_voice(name)
 
 
