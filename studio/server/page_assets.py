@@ -55,6 +55,7 @@ _STYLES = (
     "narrow",
     "touch",
     "short",
+    "tiny",
 )
 """The style sheets in order: a later one overrides an earlier one. They are served as one file."""
 

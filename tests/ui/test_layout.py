@@ -1,6 +1,7 @@
 """The layout: low and narrow windows, the notice that moves nothing, lanes, waveforms."""
 
 import pytest
+from page_states import DRAFT
 from playwright.sync_api import expect
 from test_directing import IN_SIGHT, scene
 from ui_steps import fill, make, reopened
@@ -16,8 +17,6 @@ SHIFTS = """() => {
   }).observe({ type: 'layout-shift' });
 }"""
 PAINTED = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
-DRAFT = """text => window.tableread.bus.emit('engine.changed', {
-  auto_reason: text, first_voices: [], downloads: {} })"""
 WAVES = """() => [...document.querySelectorAll('#lines .line-wave')]
   .filter((one) => !one.hidden && one.width > 0 && one.height > 0 && one.dataset.drawn).length"""
 

@@ -51,7 +51,11 @@ def test_somebody_without_a_password_listens_comments_and_is_shut_out_again(shar
 
         reviewer.goto(owner.input_value("#reviews-url"))
         reviewer.wait_for_selector(".row >> nth=2")
-        assert violations(reviewer, ["body"]) == []
+        for look, width in (("dark", 390), ("dark", 195), ("light", 720), ("light", 1440)):
+            reviewer.emulate_media(color_scheme=look)
+            reviewer.set_viewport_size({"width": width, "height": 844})
+            assert violations(reviewer, ["body"]) == []
+            assert reviewer.evaluate("() => document.documentElement.scrollWidth") <= width
         reviewer.click(".row-play >> nth=1")
         reviewer.wait_for_selector(".row:has-text('How long?') .row-play[aria-pressed=true]")
         reviewer.wait_for_selector(".row-play[aria-pressed=true]", state="detached")  # to its end

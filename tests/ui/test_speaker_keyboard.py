@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 import pytest
-from ui_steps import add_voice
+from ui_steps import add_voice, tab_to
 
 from studio.voices.library import SpeakerLibrary
 
@@ -11,7 +11,6 @@ pytestmark = pytest.mark.browser
 
 ENTRY = "#library .voice:has(.voice-name:text-is('{}'))"
 EDITOR = "#sample-editor:not([hidden]):not([aria-busy=true])"
-MOST_TABS = 60
 
 
 @pytest.fixture
@@ -46,15 +45,6 @@ def open_panel(page, name):
 def press(page, *keys):
     for key in keys:
         page.keyboard.press(key)
-
-
-def tab_to(page, selector):
-    """Press Tab until the keyboard is there."""
-    for _ in range(MOST_TABS):
-        if page.evaluate("one => document.activeElement.matches(one)", selector):
-            return
-        page.keyboard.press("Tab")
-    pytest.fail(f"{MOST_TABS} presses of Tab never came to {selector}")
 
 
 def says(page, text, panel="voice"):

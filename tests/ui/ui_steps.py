@@ -17,6 +17,21 @@ RULES = {
     "resultTypes": ["violations"],
 }
 
+MOST_TABS = 120
+FOCUS = r"""() => {
+  const one = document.activeElement;
+  if (one === document.body) return { place: 'body' };
+  const place = one.id ? `#${one.id}` : one.outerHTML.slice(0, 160);
+  const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(one);
+  const clear = outlineStyle === 'none' || parseFloat(outlineWidth) < 1;
+  const marked = !clear && !/, 0\)$|transparent/.test(outlineColor);
+  const { right, bottom, left, top, width, height } = one.getBoundingClientRect();
+  const inside = right > 0 && bottom > 0 && left < innerWidth && top < innerHeight;
+  const shown = one.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+  return { place, fault: marked && inside && shown && width > 1 && height > 1 ? '' : place };
+}"""
+"""Where the keyboard is, and whether that is shown."""
+
 NAMELESS = """() => [...document.querySelectorAll(
     'button, a[href], input, textarea, select, [role=slider], canvas')]
   .filter((one) => one.checkVisibility({visibilityProperty: true}))
@@ -95,6 +110,20 @@ def choose_voice(page: Page, name: str, key: str) -> None:
     page.wait_for_selector(f".pick[data-key='{key}'][data-selected]")
     page.click("#picker-use")
     page.wait_for_selector("#voice-picker", state="hidden")
+
+
+def tab_to(page: Page, selector: str, key: str = "Tab") -> None:
+    """Press Tab until the keyboard is there; everything on the way shows that it has the focus."""
+    trail = []
+    for _ in range(MOST_TABS):
+        if page.evaluate("one => document.activeElement.matches(one)", selector):
+            return
+        page.keyboard.press(key)
+        focus = page.evaluate(FOCUS)
+        trail.append(focus["place"])
+        assert trail[-3:] != ["body"] * 3, trail  # once or twice where the page ends
+        assert not focus.get("fault"), trail
+    raise AssertionError(f"{MOST_TABS} presses of {key} never came to {selector}: {trail}")
 
 
 def line_ids(page: Page) -> list[str]:

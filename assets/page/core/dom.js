@@ -91,9 +91,11 @@ export function arrangeRows(list, rows) {
   });
 }
 
-/** Open and close a panel by its button, by Escape, and by a press anywhere else. */
+/** Open and close a panel by its button, by Escape, and by a press anywhere else; Escape gives the focus back. */
 export function disclose(button, panel) {
+  let opener = null;
   const show = (open) => {
+    if (open) opener = focusedElement(); // not the button, where a shortcut presses it
     panel.hidden = !open;
     button.setAttribute("aria-expanded", String(open));
   };
@@ -105,7 +107,7 @@ export function disclose(button, panel) {
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || panel.hidden) return;
     show(false);
-    button.focus();
+    (opener?.matches("#lines *") && isLaidOut(opener) ? opener : button).focus();
   });
 }
 

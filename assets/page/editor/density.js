@@ -1,10 +1,10 @@
-/** How dense the rows are: a choice of this browser; in a low window they are compact without one. */
+/** How dense the rows are: a choice of this browser; in a low window that is wide enough for it they are compact without one. */
 import { bus } from "../core/bus.js";
 import { byId, setData } from "../core/dom.js";
 import { localStore } from "../core/local_store.js";
 
 const KEY = "tableread.density";
-const LOW = matchMedia("(max-height: 600px)");
+const LOW = matchMedia("(max-height: 600px) and (min-width: 400px)");
 
 export function keepDensity() {
   const button = byId("density");

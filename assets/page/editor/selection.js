@@ -1,5 +1,8 @@
 /** The selection: the current line, and the lines selected with it. */
 import { bus } from "../core/bus.js";
+import { byId } from "../core/dom.js";
+
+const CONTROLS = "button, select, input";
 
 /** The current line and the selected ones; emits "selection.changed". */
 export class Selection {
@@ -14,6 +17,9 @@ export class Selection {
     this.#lines = lines;
     this.current = null;
     bus.on("project.changed", ({ order }) => order && this.#prune());
+    // Tab leads from a row to what it has, which grows while it is worked on; Escape leads back.
+    byId("lines").addEventListener("focusin", ({ target }) => target.matches(".line") && admitControls(target, true));
+    byId("lines").addEventListener("keydown", (event) => this.#leave(event));
   }
 
   /** The selected lines in the dialog's order. @returns {string[]} */
@@ -68,12 +74,19 @@ export class Selection {
     return by > 0 ? round.find(isOne) : round.findLast(isOne);
   }
 
-  /** @param {number} by lines from the current one @returns {string | null} */
+  /** @param {number} by lines from the current one; without one, from the row that Tab leads to @returns {string | null} */
   neighbour(by) {
     const order = this.#lines.listed;
     const at = order.indexOf(this.current);
-    if (at < 0) return order.at(by > 0 ? 0 : -1) ?? null;
+    if (at < 0) return this.#first(order, by);
     return order[Math.min(Math.max(0, at + by), order.length - 1)] ?? null;
+  }
+
+  #first(order, by) {
+    const focused = this.#lines.lineOf(document.activeElement);
+    if (Number.isFinite(by) && order.includes(focused)) return focused;
+    const fromTop = Number.isFinite(by) ? by > 0 : by < 0;
+    return order.at(fromTop ? 0 : -1) ?? null;
   }
 
   #between(from, to) {
@@ -106,15 +119,29 @@ export class Selection {
     this.#lines.row(lineId)?.root.setAttribute("aria-selected", String(marked));
   }
 
+  #leave(event) {
+    if (event.key !== "Escape" || event.defaultPrevented || !event.target.matches(CONTROLS)) return;
+    event.preventDefault(); // what follows would mean the row
+    this.focus();
+  }
+
   /** Only one row at a time is in the Tab order. */
   #rove(lineId) {
     if (this.stop === lineId) return;
     const previous = this.#lines.row(this.stop);
-    if (previous) previous.root.tabIndex = -1;
+    if (previous) {
+      previous.root.tabIndex = -1;
+      admitControls(previous.root, false);
+    }
     const row = this.#lines.row(lineId);
     if (row) row.root.tabIndex = 0;
     this.stop = lineId;
   }
+}
+
+/** Take the controls of a row into the Tab order, or out of it. @param {Element} row @param {boolean} are */
+function admitControls(row, are) {
+  for (const control of row.querySelectorAll(CONTROLS)) /** @type {HTMLElement} */ (control).tabIndex = are ? 0 : -1;
 }
 
 function toggled(marked, lineId) {

@@ -17,15 +17,28 @@ export function keepTheme() {
   });
 }
 
-/** The page's language: the browser's, or the one chosen here, from when the page is loaded again. */
+/**
+ * The page's language: the browser's, or the one chosen here, from when the page is loaded again. Arrow keys pass through
+ * all languages up to the one that is meant, so by keyboard a choice is final with Enter, or when the field is left.
+ */
 export function keepLanguage() {
   const choice = byId("page-language");
-  choice.value = localStore.get(LANGUAGE_KEY) ?? "";
-  choice.addEventListener("change", () => {
+  const kept = localStore.get(LANGUAGE_KEY) ?? "";
+  let byArrows = false;
+  const finish = () => {
+    if (choice.value === kept) return;
     if (choice.value) localStore.set(LANGUAGE_KEY, choice.value);
     else localStore.remove(LANGUAGE_KEY);
     location.reload();
+  };
+  choice.value = kept;
+  choice.addEventListener("pointerdown", () => (byArrows = false));
+  choice.addEventListener("keydown", ({ key }) => {
+    byArrows = key !== "Enter";
+    if (!byArrows) finish();
   });
+  choice.addEventListener("change", () => byArrows || finish());
+  choice.addEventListener("blur", finish);
 }
 
 /**

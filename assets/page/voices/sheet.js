@@ -1,6 +1,6 @@
 /** A panel over the page: opens, closes, and shows its own errors. */
 import { Bus } from "../core/bus.js";
-import { askDialog, byId, setHidden, setText } from "../core/dom.js";
+import { askDialog, byId, focusedElement, setHidden, setText } from "../core/dom.js";
 import { announce } from "../core/notices.js";
 
 /** @import { PageElement } from "../core/types" */
@@ -50,6 +50,7 @@ export class Sheet {
   }
 
   close() {
+    focusedElement()?.closest("dialog.sheet input, dialog.sheet textarea")?.blur(); // what was typed counts before it is closed
     this.#dialog.close();
     this.#ended(); // the browser's own event comes later, when the panel may be open again
   }
