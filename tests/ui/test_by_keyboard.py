@@ -10,6 +10,7 @@ from ui_steps import line_ids, make, saved, tab_to
 pytestmark = pytest.mark.browser
 
 SCENE = "## One\nIda: We should have left.\nTom: And yet here you are.\n## Two\nIda: Good night."
+SHOWN = "#lines .line:visible"
 FOCUSED = "one => document.activeElement.matches(one)"
 PRESSED = """() => {
   window.pointed = 0;
@@ -187,7 +188,7 @@ def test_sections_are_folded_and_played_and_rows_have_their_controls(scene):
     expect(page.locator("#lines .line:visible")).to_have_count(3)
     at(page, f"{row(1)} .line-fold")
     press(page, "Space")
-    expect(page.locator("#lines .line:visible")).to_have_count(5)
+    expect(page.locator(SHOWN)).to_have_count(5)
     press(page, "Escape")
     at(page, row(1))
     press(page, "Space")
@@ -263,7 +264,11 @@ def test_lines_are_filtered_and_all_shown_again(scene):
     page = scene
     page.wait_for_selector("#filter-speakers option >> nth=1", state="attached")
     to_option(page, "#filter", "Tom")
-    expect(page.locator("#lines .line:visible")).to_have_count(1)
+    expect(page.locator(f"{SHOWN}:has-text('And yet here you are.')")).to_have_count(1)
+    # The row that is worked on stays, whoever says it.
+    expect(
+        page.locator(f"{SHOWN}:not([aria-selected=true]):has-text('Good night.')")
+    ).to_have_count(0)
     tab_to(page, "#filter-clear")
     press(page, "Enter")
     expect(page.locator("#lines .line:visible")).to_have_count(5)

@@ -17,6 +17,12 @@ SHIFTS = """() => {
   }).observe({ type: 'layout-shift' });
 }"""
 PAINTED = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+LAST_WAVE = """() => {
+  const row = document.querySelector('#lines .line:last-child');
+  row.scrollIntoView();
+  return row.querySelector('.line-wave').dataset.drawn;
+}"""
+"""Whether the last row's waveform is drawn; it is brought into sight for that."""
 WAVES = """() => [...document.querySelectorAll('#lines .line-wave')]
   .filter((one) => !one.hidden && one.width > 0 && one.height > 0 && one.dataset.drawn).length"""
 
@@ -91,10 +97,7 @@ def test_waveforms_are_drawn_for_rows_in_sight_only(page, write):
     make(page)
     page.wait_for_function(f"({WAVES})() >= 3")
     assert page.evaluate(WAVES) < 30
-    page.locator("#lines .line").last.scroll_into_view_if_needed()
-    page.wait_for_function(
-        "() => document.querySelector('#lines .line:last-child .line-wave').dataset.drawn"
-    )
+    page.wait_for_function(LAST_WAVE)
 
 
 def test_one_button_plays_and_another_stops_all(page, write):
