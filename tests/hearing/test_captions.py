@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import pysubs2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,7 +62,6 @@ def words_of(cues: list[Cue]) -> str:
 
 @pytest.mark.parametrize("format_", [TimingFormat.CAPTIONS_SRT, TimingFormat.CAPTIONS_VTT])
 def test_pysubs2_reads_the_same_cues(format_: TimingFormat) -> None:
-    pysubs2 = pytest.importorskip("pysubs2")
     written = write_timing([said(LONG, 1.0)], format_, 20.0).decode()
     theirs = [
         Cue(one.start, one.end, one.plaintext) for one in pysubs2.SSAFile.from_string(written)
