@@ -140,6 +140,7 @@ def write_id3(file: BinaryIO, tags: FileTags) -> int:
     with av.open(head, "w", format="mp3", options=options) as container:
         container.add_stream("libmp3lame", rate=24_000, layout="mono")
         set_tags(container, tags)
+        container.start_encoding()  # writes the tag, which without a packet nothing else would
     return file.write(head.getvalue())
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from studio.audio.clip import Clip, Samples
 from studio.audio.export import check_silence
+from studio.audio.file_tags import Cover
 from studio.audio.mastering import Mastering
 from studio.backends.base import canonical_name
 from studio.backends.registry import describe_engines
@@ -32,6 +33,8 @@ from studio.errors import (
     StudioError,
 )
 from studio.project.characters import Character, gaps_before, inherit_in_dialog
+from studio.project.cover import read_project_cover
+from studio.project.folder import COVER_FILE
 from studio.services.studio import Studio
 from studio.storage.disk import storage_errors
 from studio.storage.workspace import READINGS
@@ -162,6 +165,24 @@ class SpeechStream:
             _raise_failure(record)
             if not audio.is_whole:  # it was cut, and will be recorded as failed
                 raise SpeechFailed("This line was cut.")
+
+    @property
+    def cover(self) -> Cover | None:
+        """The image that files of the audio carry; None for none."""
+        folder = self.job.spec.folder
+        return None if folder is None else read_project_cover(folder)
+
+    def save_cover(self, cover: Cover) -> None:
+        """Keep an image with the files of a job that has a folder.
+
+        Raises:
+            BadInput: It is no JPEG or PNG image, or too large.
+            StorageFailed: It can't be written.
+        """
+        assert self.job.spec.folder is not None
+        _ = cover.image
+        with storage_errors(self.job.spec.folder):
+            (self.job.spec.folder / COVER_FILE).write_bytes(cover.data)
 
     def clip(self) -> Clip:
         """Wait for all of the audio; to be called in a thread.

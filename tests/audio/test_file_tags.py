@@ -58,8 +58,11 @@ def decoded(path):
 
 
 @pytest.mark.parametrize("suffix", TAGGED)
-def test_a_file_says_what_it_is(tmp_path, scene, suffix):
+@pytest.mark.parametrize("has_cover", [True, False])
+def test_a_file_says_what_it_is(tmp_path, scene, suffix, has_cover):
     path = tmp_path / f"a.{suffix}"
+    if not has_cover:
+        scene = replace(scene, tags=replace(scene.tags, cover=None), sections=())
     scene.write(path)
     found = {name.lower(): value for name, value in told(path).items()}
     assert found["title"] == "Thé Lamp"

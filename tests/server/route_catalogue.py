@@ -166,6 +166,7 @@ CATALOGUE: dict[str, Body] = {
     "DELETE /v1/dialogs/{dialog_id}": Body.QUERY,
     "GET /v1/dialogs/{dialog_id}": Body.QUERY,
     "GET /v1/dialogs/{dialog_id}/audio": Body.QUERY,
+    "PUT /v1/dialogs/{dialog_id}/cover": Body.JSON,
     "GET /v1/dialogs/{dialog_id}/events": Body.QUERY,
     "GET /v1/dialogs/{dialog_id}/segments/{segment}/tries/{number}": Body.QUERY,
     "GET /v1/dialogs/{dialog_id}/timestamps": Body.QUERY,

@@ -153,6 +153,7 @@ SERVICES = {
     "POST /v1/dialogs": "guest uncounted fill workspace",
     "GET /v1/dialogs/{dialog_id}": "guest uncounted workspace",
     "GET /v1/dialogs/{dialog_id}/events": "guest uncounted workspace",
+    "PUT /v1/dialogs/{dialog_id}/cover": "guest uncounted fill workspace",
     "GET /v1/dialogs/{dialog_id}/timestamps": "guest long workspace",
     "GET /v1/dialogs/{dialog_id}/audio": "guest long workspace",
     "GET /v1/dialogs/{dialog_id}/segments/{segment}/tries/{number}": "guest uncounted workspace",

@@ -12,6 +12,8 @@ import soundfile
 from fastapi.testclient import TestClient
 from gated import GatedDraft
 from independent_meter import lufs
+from mutagen.id3 import ID3
+from PIL import Image
 from scenes import OpenStudio
 from speech_client import FORMATS, app_of, duration_s, events_of
 from wandering import WanderingDraft
@@ -84,6 +86,19 @@ def test_the_audio_comes_at_the_loudness_that_was_wished(
     )
     found = lufs(samples, STUDIO_RATE_HZ)
     assert found == pytest.approx(-21.5, abs=0.5)
+
+
+def test_its_files_carry_a_cover(client: TestClient) -> None:
+    dialog = rendered(client)
+    address, drawn = f"/v1/dialogs/{dialog['id']}", io.BytesIO()
+    Image.new("RGB", (8, 8), "teal").save(drawn, "PNG")
+    image = drawn.getvalue()
+    assert client.put(f"{address}/cover", content=b"no image").status_code == 400
+    assert not ID3(io.BytesIO(client.get(f"{address}/audio?format=mp3").content)).getall("APIC")
+    assert client.put(f"{address}/cover", content=image).status_code == 204
+    [picture] = ID3(io.BytesIO(client.get(f"{address}/audio?format=mp3").content)).getall("APIC")
+    assert (picture.mime, picture.data) == ("image/png", image)
+    assert client.put("/v1/dialogs/0/cover", content=image).status_code == 404
 
 
 def test_a_dialog_of_silence_has_no_loudness(client: TestClient) -> None:

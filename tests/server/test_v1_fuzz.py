@@ -46,6 +46,7 @@ OPERATIONS = (
     ("GET", "/dialogs/{dialog_id}/audio"),
     ("GET", "/dialogs/{dialog_id}/segments/{segment}/tries/{number}"),
     ("GET", "/dialogs/{dialog_id}/timestamps"),
+    ("PUT", "/dialogs/{dialog_id}/cover"),
     ("DELETE", "/dialogs/{dialog_id}"),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Container, Mapping
@@ -12,6 +13,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
 
 from studio.audio.encode import StreamFormat, encode_stream
+from studio.audio.file_tags import Cover
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.items import parse_items
@@ -128,6 +130,17 @@ _AUDIO: dict[int | str, dict[str, Any]] = {
 }
 
 
+_IMAGE = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            name: {"schema": {"type": "string", "format": "binary"}}
+            for name in ("image/jpeg", "image/png")
+        },
+    }
+}
+
+
 @dialog_routes.post(
     "",
     status_code=201,
@@ -200,6 +213,7 @@ def audio(
     scene = build_scene(job).described(sound.title, titles)
     scene = replace(
         scene,
+        tags=replace(scene.tags, cover=stream.cover),
         kept_loudness=studio.kept_loudness,
         write_captions=lambda: write_scene_captions(
             *time_render(job, stream.dialog, studio.aligner)[:2]
@@ -218,6 +232,15 @@ def audio(
         media_type=sound.media_type,
         filename=f"dialog.{sound.suffix}",
     )
+
+
+@dialog_routes.put("/{dialog_id}/cover", status_code=204, openapi_extra=_IMAGE)
+@speech_policy(disk=DiskUse.FILL)
+async def put_cover(store: DialogStoreDep, request: Request, dialog_id: str) -> None:
+    """Choose the image, a JPEG or PNG, that files of the audio carry."""
+    stream = store.get(dialog_id)
+    cover = Cover(await request.body())
+    await asyncio.to_thread(stream.save_cover, cover)
 
 
 @dialog_routes.get(
