@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
 
 import regex
-from rapidfuzz.distance import Levenshtein
 
 from studio.backends.espeak.phonemizer import Phonemizer
 from studio.errors import ModelUnavailable, SpeechFailed
@@ -81,11 +80,15 @@ def _exchange_cost(one: str, other: str) -> float:
 
 def count_letter_edits(one: str, other: str) -> int:
     """How many letters have to be left out, put in or exchanged."""
+    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - 45 modules that a start can spare
+
     return Levenshtein.distance(one, other)
 
 
 def find_places(text: str, heard: str, places: Sequence[int]) -> list[int]:
     """The places of a heard text that belong to places of the text, by the fewest edits."""
+    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - as above
+
     found = [0] * (len(text) + 1)
     for edit in Levenshtein.opcodes(text, heard):
         for at in range(edit.src_start, edit.src_end):
@@ -117,6 +120,8 @@ def distance_of_sounds(one: str, other: str) -> float:
 def distance_of_letters(one: str, other: str) -> float:
     """How far apart two words are by their letters and digits, in [0, 1]."""
     one, other = NO_LETTER.sub("", one), NO_LETTER.sub("", other)
+    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - as above
+
     return Levenshtein.normalized_distance(one, other) if one and other else 1.0
 
 

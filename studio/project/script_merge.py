@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rapidfuzz.distance import LCSseq, Postfix, Prefix
-
 from studio.dialog.gaps import GAP
 from studio.dialog.model import Audio, Silence, Speech, Unspoken, name_key
 from studio.dialog.model import Line as DialogLine
@@ -152,6 +150,8 @@ class _Similarity:
         if _have_same_ends(one, other, _MIN_SAME_ENDS * both / 2):
             return True
         self._left_chars -= both
+        from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - 45 modules that a start can spare
+
         return self._left_chars > 0 and 2 * LCSseq.similarity(one, other) >= _MIN_SIMILARITY * both
 
 
@@ -160,6 +160,8 @@ def _have_same_ends(one: str, other: str, wanted: float) -> bool:
     half = math.ceil(wanted / 2)
     if one[:half] != other[:half] and one[-half:] != other[-half:]:  # as in most pairs
         return False
+    from rapidfuzz.distance import Postfix, Prefix  # noqa: PLC0415 - as above
+
     start = Prefix.similarity(one, other)
     return start + Postfix.similarity(one[start:], other[start:]) >= wanted
 

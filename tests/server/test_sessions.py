@@ -250,7 +250,8 @@ def test_no_route_gives_one_visitor_what_is_anothers(
                 assert "my own scene" not in answer.text
     for method, path, _ in asked:
         if method == "GET" and not path.endswith(("/events", "/proposal")):
-            query = {"takes": mine["take_id"]} if path.endswith("{project_id}/peaks") else {}
+            asks = {"peaks": {"takes": mine["take_id"]}, "voices": {"speaker": "Ida"}}
+            query = asks.get(path.partition("{project_id}/")[2], {})
             answer = anna.get(filled(path, mine), params=query)
             assert answer.is_success, (path, answer.text)
 
