@@ -95,6 +95,10 @@ def test_the_countdown_is_cancelled_and_nothing_is_kept(page, write):
     assert takes(page) == [[0, None]]
 
 
+def is_converting(page):
+    return page.request.get(studio_url(page, "state")).json()["model"]["active"] > 0
+
+
 def test_a_recording_is_said_in_the_characters_voice(page, write, server, recording):
     write("Ida: How long?", 1)
     page.click("#lines .line-number")
@@ -106,9 +110,11 @@ def test_a_recording_is_said_in_the_characters_voice(page, write, server, record
     try:
         page.set_input_files("#record-file", recording)
         state(page, "sending")
+        while not is_converting(page):
+            pass
         page.click(GO)
         state(page, "idle")
-        while page.request.get(studio_url(page, "state")).json()["model"]["active"]:
+        while is_converting(page):
             pass  # the engine notices that nobody waits any more
         assert takes(page) == [[0, None]], "it was cancelled"
     finally:
