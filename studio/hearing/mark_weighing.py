@@ -67,7 +67,7 @@ class _Weights:
 
 _REPEATED = _Weights(0.43, 5.9, 1.4, 4.7, 3.5)
 _WEIGHTS = {
-    MarkKind.MISSING: _Weights(0.33, 7.1, 1.1, 5.3, 5.6),
+    MarkKind.MISSING: _Weights(0.33, 7.1, 1.1, 5.3, 6.1),
     MarkKind.REPEATED: _REPEATED,
     MarkKind.EXTRA: _REPEATED,
     MarkKind.REPLACED: _Weights(0.21, 13.9, 2.15, 6.6, 8.9),
