@@ -56,6 +56,7 @@ _STYLES = (
     "touch",
     "short",
     "tiny",
+    "tiny_panels",
 )
 """The style sheets in order: a later one overrides an earlier one. They are served as one file."""
 

@@ -128,6 +128,10 @@ def _export(page: Page) -> None:
     page.select_option("#sound-loudness", "other")
 
 
+def _player(page: Page) -> None:
+    page.evaluate("() => document.getElementById('extras-open').click()")  # where there is one
+
+
 def _recorder(page: Page) -> None:
     _choose_line(page)
     page.click("#act-record")
@@ -220,6 +224,7 @@ STATES: dict[str, Callable[[Page], None]] = {
     "character": _character,
     "menu": _menu,
     "export": _export,
+    "player": _player,
     "recorder": _recorder,
     "comments": _comments,
     "script": _script,

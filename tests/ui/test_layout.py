@@ -76,6 +76,38 @@ def test_lines_are_in_sight_in_every_window(open_page, width, height, touch, lea
         assert box["x"] + box["width"] <= width
 
 
+SIZES = ((720, 450), (844, 390), (180, 370), (195, 422), (422, 195))
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_small_windows_have_every_control(open_page, width, height):
+    page = open_page()
+    fill(page, scene(3), 3)
+    make(page)
+    page.set_viewport_size({"width": width, "height": height})
+    page.click("#extras-open")
+    for control in ("#loop", "#speed", "#volume"):
+        box = page.locator(control).bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    page.select_option("#speed", "1.5")
+    page.keyboard.press("Escape")
+    expect(page.locator("#speed")).to_be_hidden()
+    expect(page.locator("#clock-now")).to_be_visible()
+    expect(page.locator("#clock-whole")).to_be_visible()
+    page.click("#views [data-view=lines]")
+    page.locator("#lines .line-length").first.scroll_into_view_if_needed()
+    expect(page.locator("#lines .line-length").first).to_be_visible()
+    look = "() => document.body.classList.contains('dark')"
+    before = page.evaluate(look)
+    if page.is_hidden("#theme-toggle"):
+        page.click("#project-open")
+        page.click("#project-panel [data-presses=theme-toggle]")
+    else:
+        page.click("#theme-toggle")
+    assert page.evaluate(look) is not before
+
+
 def test_each_speaker_has_a_lane_and_a_line_is_told_under_the_pointer(page, write):
     write("Mara: One and two.\nTomas: Three and four.\nMara: Five.\nIlse:", 4)
     page.evaluate("() => window.tableread.playback.make()")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import httpx
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page
 
 from studio.voices.library import SpeakerLibrary
@@ -207,9 +208,18 @@ def save_sound(page: Page, suffix: str, loudness: str = "rendered") -> None:
 
 def violations(page: Page, within: list[str]) -> list[str]:
     """What axe finds wrong in the studio's own parts; Gradio's form answers for itself."""
-    found = Axe().run(page, context=within, options=RULES)
+    return [told for told, _ in findings(page, within)]
+
+
+def findings(page: Page, within: list[str]) -> list[tuple[str, dict[str, Any]]]:
+    """What axe finds wrong, in words and as axe tells it of an element."""
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+    wrong = page.evaluate(
+        "async ([within, rules]) => (await axe.run(within, rules)).violations", [within, RULES]
+    )
     return [
-        f"{one['id']}: {node['target']} {node['failureSummary'][:300]}"
-        for one in found.response["violations"]
+        (f"{one['id']}: {node['target']} {node['failureSummary'][:300]}", node)
+        for one in wrong
         for node in one["nodes"]
     ]

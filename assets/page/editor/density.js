@@ -1,16 +1,22 @@
-/** How dense the rows are: a choice of this browser; in a low window that is wide enough for it they are compact without one. */
+/**
+ * How dense the rows are: a choice of this browser. Without one they are compact in a low window; in a window too narrow for
+ * a name beside the words they never are.
+ */
 import { bus } from "../core/bus.js";
-import { byId, setData } from "../core/dom.js";
+import { byId, setData, setHidden } from "../core/dom.js";
 import { localStore } from "../core/local_store.js";
 
 const KEY = "tableread.density";
 const LOW = matchMedia("(max-height: 600px) and (min-width: 400px)");
+const TINY = matchMedia("(max-width: 300px)");
 
 export function keepDensity() {
   const button = byId("density");
-  const isCompact = () => (localStore.get(KEY) ?? (LOW.matches ? "compact" : "roomy")) === "compact";
+  const wished = () => localStore.get(KEY) ?? (LOW.matches ? "compact" : "roomy");
+  const isCompact = () => !TINY.matches && wished() === "compact";
   const show = () => {
     setData(document.body, "density", isCompact() ? "compact" : "roomy");
+    setHidden(button, TINY.matches);
     button.setAttribute("aria-pressed", String(isCompact()));
     bus.emit("density.changed");
   };
@@ -18,6 +24,6 @@ export function keepDensity() {
     localStore.set(KEY, isCompact() ? "roomy" : "compact");
     show();
   });
-  LOW.addEventListener("change", show);
+  for (const size of [LOW, TINY]) size.addEventListener("change", show);
   show();
 }

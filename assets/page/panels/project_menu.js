@@ -59,6 +59,9 @@ export class ProjectMenu {
     list.events.on("delete", (about) => this.#ask(about));
     byId("project-new").addEventListener("click", () => this.#begin({ name: t`Untitled`, text: "" }));
     byId("project-copy").addEventListener("click", () => this.#copy());
+    for (const button of panel.querySelectorAll("[data-presses]")) {
+      button.addEventListener("click", () => byId(button.dataset.presses).click());
+    }
     byId("project-delete").addEventListener("click", () =>
       this.#ask({ id: project.id, name: project.view.name }));
     byId("project-renaming").addEventListener("submit", (event) => {

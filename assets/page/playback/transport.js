@@ -1,6 +1,6 @@
 /** The player's controls: play, generate, stop, loop, speed, clock, volume. */
 import { bus } from "../core/bus.js";
-import { byId, setData, setText } from "../core/dom.js";
+import { byId, disclose, setData, setText } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { t } from "../core/texts.js";
@@ -31,6 +31,7 @@ export class Transport {
     });
     byId("speed").addEventListener("change", ({ target }) => player.setRate(Number(target.value)));
     this.#keepVolume(player);
+    disclose(byId("extras-open"), byId("extras")); // a window with room for them shows them in any case
   }
 
   /** A render is being requested. */
