@@ -57,7 +57,7 @@ export class VoicePicker {
     byId("picker-then").addEventListener("click", () => this.#use(true));
     byId("picker-record").addEventListener("click", () => this.#record());
     byId("voice-picker").addEventListener("keydown", (event) => this.#key(event));
-    this.#more = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && this.#grow(), { root: byId("voice-picker"), rootMargin: "300px" });
+    this.#more = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && this.#grow(), { root: byId("picker-body"), rootMargin: "300px" });
   }
 
   /** @param {string} name */
