@@ -118,6 +118,8 @@ def _choose(name: str, others: Sequence[str], engines: Sequence[DescribeVoice]) 
             traits = describe(candidate)
             same = sum(traits.measure_likeness(other) for other in taken[number])
             likeness += same * (_MAIN_WEIGHT if number == 0 else 1)
+            if likeness >= least:  # however it sounds on the others
+                break
         if likeness < least:
             best, least = candidate, likeness
         if likeness == 0:
