@@ -19,6 +19,7 @@ from studio.project.document import (
     Document,
     ProjectLine,
     ProjectSettings,
+    change_line,
     encode_line,
     encode_settings,
 )
@@ -122,15 +123,11 @@ def read_delta(record: Mapping[str, Any]) -> Delta:
 
 def diff_documents(before: Document, after: Document) -> Delta:
     """Compute the difference between two documents."""
-    changed = [
-        line_id
-        for line_id in {**before.lines, **after.lines}
-        if before.lines.get(line_id) is not after.lines.get(line_id)
-    ]
     lines = {
         line_id: change
-        for line_id in changed
-        if (change := _diff_line(before.lines.get(line_id), after.lines.get(line_id)))
+        for line_id in {**before.lines, **after.lines}
+        if (was := before.lines.get(line_id)) is not (now := after.lines.get(line_id))
+        and (change := _diff_line(was, now))
     }
     fields = {
         name: _diff_field(name, getattr(before, name), getattr(after, name))
@@ -157,7 +154,7 @@ def apply_delta(document: Document, delta: Delta, *, loose: bool = False) -> Doc
             elif before is None:
                 lines[line_id] = LINE_ADAPTER.validate_python(after)
             else:
-                lines[line_id] = replace(lines[line_id], **after)
+                lines[line_id] = change_line(lines[line_id], **after)
     fields = {
         name: _parse_field(name, after, document) for name, (_, after) in delta.fields.items()
     }

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.engine.event_log import EventLog
 from studio.errors import NotFound, StorageFailed
 from studio.project import folder as layout
-from studio.project.document import Document, LineKind, ProjectLine, number_lines
+from studio.project.document import Document, LineKind, ProjectLine, change_line, number_lines
 from studio.project.folder import ProjectFolder
 from studio.project.history import Author, EntryKind, HistoryStep
 from studio.project.render_context import ProjectDeps, RenderContext, VoiceResolver
@@ -116,8 +117,7 @@ class LineState(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class LineView:
+class LineView(NamedTuple):
     """A line with its state, for the page.
 
     Attributes:
@@ -268,7 +268,7 @@ class LineStates:
                 continue
             take = self.find_current(line)
             if take is not None:
-                lines[line_id] = replace(line, chosen=take.take_id)
+                lines[line_id] = change_line(line, chosen=take.take_id)
         return replace(self._document, lines=lines)
 
     def _is_freed(self, take: Take) -> bool:
@@ -299,7 +299,7 @@ class LineStates:
         failure = queue.failures.get(line.line_id)
         if failure is not None and failure.key == self.get_key(line):
             return LineState.FAILED, failure.message
-        chosen = self._core.take_store.get(line.chosen)
+        chosen = self._core.take_store.get(line.chosen) if line.chosen is not None else None
         if chosen is not None and self._core.take_store.is_damaged(chosen):
             return LineState.FAILED, self._core.take_store.describe_damage(chosen)
         return (LineState.NONE if take is None else LineState.STALE), None

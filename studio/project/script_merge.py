@@ -7,12 +7,11 @@ import secrets
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from studio.dialog.gaps import GAP
 from studio.dialog.model import Audio, Silence, Speech, Unspoken, name_key
 from studio.dialog.model import Line as DialogLine
-from studio.project.document import Document, LineKind, ProjectLine
+from studio.project.document import Document, LineKind, ProjectLine, change_line
 
 _MIN_SAME_ENDS = 0.5
 """Share of both texts, at their beginnings and ends, that makes them the same line by itself."""
@@ -184,24 +183,23 @@ def _have_same_ends(one: str, other: str, wanted: float) -> bool:
 
 def _update_line(line: DialogLine, line_id: str, onto: ProjectLine | None) -> ProjectLine:
     """A line's new text with the take and lock of an old line, if there is one."""
-    kept: dict[str, Any] = {}
-    if onto is not None:
-        kept = {"locked": onto.locked, "chosen": onto.chosen}
     match line:
-        case Speech(speaker, text, language, seed, params):
-            kind = LineKind.SPEECH
-            return ProjectLine(line_id, kind, speaker, text, language, seed, dict(params), **kept)
+        case Speech():
+            said = line.speaker, line.text, line.language, line.seed, dict(line.params)
+            updated = ProjectLine(line_id, LineKind.SPEECH, *said)
         case Silence():
-            kind = LineKind.SILENCE
-            return ProjectLine(line_id, kind, duration_s=line.duration_s, **kept)
+            updated = ProjectLine(line_id, LineKind.SILENCE, duration_s=line.duration_s)
         case Audio():
             # A script has no place for a recording's gap, so that it stays.
             had = onto.params if onto is not None and onto.kind is LineKind.AUDIO else {}
             own = had if line.gap_s is None else {GAP: line.gap_s}
-            return ProjectLine(line_id, LineKind.AUDIO, path=line.path, params=dict(own), **kept)
-        case Unspoken():
-            kind, what = LineKind.SILENCE, line.kind
-            return ProjectLine(line_id, kind, text=line.text, duration_s=0.0, unspoken=what, **kept)
+            updated = ProjectLine(line_id, LineKind.AUDIO, path=line.path, params=dict(own))
+        case Unspoken(text, kind):
+            silence = LineKind.SILENCE
+            updated = ProjectLine(line_id, silence, text=text, duration_s=0.0, unspoken=kind)
+    if onto is None or not (onto.locked or onto.chosen):
+        return updated
+    return change_line(updated, locked=onto.locked, chosen=onto.chosen)
 
 
 def _build_old_match_key(line: ProjectLine) -> _MatchKey:

@@ -74,10 +74,11 @@ def choose_voice_names(
     others = list(islice(known.values(), _MOST_COMPARED))
     found: dict[str, str] = {}
     for name in names:
-        if name_key(name) in known:
+        key = name_key(name)
+        if key in known:
             continue
         chosen = _choose(name, others, engines) if len(others) < _MOST_COMPARED else name
-        known[name_key(name)] = chosen
+        known[key] = chosen
         others.append(chosen)
         if chosen != name:
             found[name] = chosen
