@@ -46,7 +46,6 @@ _DIRECTION = regex.compile(
     regex.VERBOSE | regex.IGNORECASE,
 )
 _PAUSE_BEGINS = regex.compile(r"\s*pause\b", regex.IGNORECASE)
-_OPENS = frozenset("[(（")
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}'’.-]*[\p{L}\p{M}][\p{L}\p{M}\p{N}'’-]*")
 
 
@@ -154,7 +153,8 @@ def find_directions(text: str) -> tuple[Direction, ...]:
     Args:
         text: As written, one paragraph.
     """
-    return () if _OPENS.isdisjoint(text) else tuple(_iter_directions(text))
+    may_have_some = "[" in text or "(" in text or "（" in text
+    return tuple(_iter_directions(text)) if may_have_some else ()
 
 
 def is_direction(inside: str) -> bool:

@@ -96,6 +96,8 @@ def spread_gap(usual_s: float, text: str) -> float:
     The sum of two even numbers, as of two dice, so that most gaps are near the middle. Before a
     recording, which has no text, it is as long as usual. The page counts alike (`gaps.js`).
     """
+    if not usual_s:
+        return 0.0
     mark = zlib.crc32(text.encode("utf-8", "replace"))
     dice = ((mark >> _HALF_BITS) + (mark & _LARGEST_HALF)) / (2 * _LARGEST_HALF)
     evenness = dice if text else 0.5

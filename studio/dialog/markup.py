@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 Row = tuple[int, str]
 """The number of a row in its source, from 1, and its text."""
 
-_MAY_BE_MARKED = regex.compile(r"[*_`]|\]\(")
 # Stars inside words mask them, as in “sh*t”; no Markdown of a script is meant.
 _INSIDE_WORD = regex.compile(r"(?<=[\p{L}\p{N}])[*_]+(?=[\p{L}\p{N}])")
 _MASK = "\ue000"
@@ -41,7 +40,8 @@ _HEADING = regex.compile(r"\#{1,6}\s")
 
 def strip_markup(text: str) -> str:
     """A line's words without Markdown's emphasis, code marks and addresses of links."""
-    if not _MAY_BE_MARKED.search(text) or len(text) > _MOST_MARKED_CHARS:
+    may_be_marked = "*" in text or "_" in text or "`" in text or "](" in text
+    if not may_be_marked or len(text) > _MOST_MARKED_CHARS:
         return text
     masked = [match[0] for match in _INSIDE_WORD.finditer(text)]
     tokens = _line_parser().parseInline(_INSIDE_WORD.sub(_MASK, text))

@@ -33,21 +33,19 @@ def clean_name(text: str) -> str:
     """
     if len(text) > _MAX_RAW_NAME_CHARS:
         raise _too_long(text)
-    spaced = " ".join(text.split())
-    # Nearly all names are printable as they are, and a script may have one in each line.
-    is_visible = spaced.isprintable()
-    visible = spaced if is_visible else "".join(one for one in spaced if not _is_invisible(one))
-    # Again, as two spaces, or a letter and its accent, may have had an invisible one between them.
-    name = " ".join(unicodedata.normalize("NFC", visible).split())
+    name = " ".join(text.split())
+    # Most names are normalized by this, and a script may have one in each line.
+    if not (name.isascii() and name.isprintable()):
+        visible = "".join(one for one in name if not _is_invisible(one))
+        # Again, as two spaces, or a letter and its accent, may have had one between them.
+        name = " ".join(unicodedata.normalize("NFC", visible).split())
     if not name:
         raise NameRejected("A speaker needs a name with at least one visible character.")
     if len(name) > MAX_NAME_CHARS:
         raise _too_long(name)
-    reserved = sorted(_RESERVED.intersection(name))
-    if reserved:
-        raise NameRejected(
-            f"The name “{name}” holds {reserved[0]}, which scripts use around names."
-        )
+    if not _RESERVED.isdisjoint(name):
+        reserved = min(_RESERVED.intersection(name))
+        raise NameRejected(f"The name “{name}” holds {reserved}, which scripts use around names.")
     return name
 
 
@@ -176,10 +174,10 @@ class Dialog:
 
     def speakers(self) -> tuple[str, ...]:
         """Names in order of first appearance, as first written; case is ignored."""
+        written = dict.fromkeys(line.speaker for line in self.lines if isinstance(line, Speech))
         seen: dict[str, str] = {}
-        for line in self.lines:
-            if isinstance(line, Speech):
-                seen.setdefault(name_key(line.speaker), line.speaker)
+        for name in written:  # mostly few, in many lines
+            seen.setdefault(name_key(name), name)
         return tuple(seen.values())
 
 
@@ -249,6 +247,11 @@ class SpeechLimits:
             return 1.0
         return self.wide_weight if unicodedata.east_asian_width(char) in _WIDE else 1.0
 
+    @property
+    def chooses_language(self) -> bool:
+        """Whether there are several languages, so that one has to be known for a text."""
+        return self.languages is not None and len(self.languages) > 1
+
     def fits(self, text: str) -> bool:
         """Whether text is so short that it fits into one pass, whatever its characters weigh."""
         return len(text) * max(1.0, self.wide_weight) <= self.max_chars
@@ -272,10 +275,17 @@ def paragraph(text: str) -> str:
     Raises:
         ScriptError: It is longer than `MAX_LINE_CHARS`.
     """
-    # Most text has none of what the patterns here look for, which is known sooner than searched.
-    one = " ".join((text if text.isascii() else _SURROGATES.sub("\ufffd", text)).split())
+    if _is_plain(text):
+        one = text
+    else:
+        one = " ".join((text if text.isascii() else _SURROGATES.sub("\ufffd", text)).split())
     check_line_length(len(one))
     return one
+
+
+def _is_plain(text: str) -> bool:
+    """Whether text is normalized already, as most is, which is known sooner than it is made so."""
+    return text.isascii() and text.isprintable() and "  " not in text and text == text.strip()
 
 
 def check_line_length(chars: int) -> None:
@@ -293,8 +303,7 @@ def check_line_length(chars: int) -> None:
 
 def normalize_spoken_text(text: str) -> str:
     """Remove what a voice can't speak: control, zero-width and direction characters."""
-    # Most text is so already, which is known sooner than it is made.
-    if text.isascii() and text.isprintable() and "  " not in text and text == text.strip():
+    if _is_plain(text):
         return text
     one = " ".join(text.split())
     if one.isascii() and one.isprintable():

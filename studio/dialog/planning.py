@@ -35,7 +35,14 @@ from studio.dialog.model import (
     normalize_spoken_text,
     resolve_language,
 )
-from studio.dialog.tags import SOUND_TAGS, TAG, attach_lone_tags, cut_pauses, replace_tags
+from studio.dialog.tags import (
+    SOUND_TAGS,
+    TAG,
+    attach_lone_tags,
+    cut_pauses,
+    may_have_tags,
+    replace_tags,
+)
 from studio.errors import ScriptError
 
 Span = tuple[int, int]
@@ -334,25 +341,27 @@ def split_plain_lines(dialog: Dialog, limits: SpeechLimits) -> tuple[Dialog, lis
     names = {name_key(name): name for name in dialog.speakers()}
     others: list[Line] = []
     first: dict[str, SpeechSegment] = {}
+    known: set[str] = set()
     for line_idx, line in enumerate(dialog):
         if not isinstance(line, Speech):
             continue
-        key, number = name_key(line.speaker), line.line_number or line_idx + 1
-        if not _is_plain(line, limits):
-            others.append(replace(line, speaker=names[key], line_number=number))
-        elif key not in first and is_speakable(line.text):
-            first[key] = SpeechSegment(0, line_idx, number, names[key], line.text)
+        is_plain = _is_plain(line, limits)
+        if is_plain and (line.speaker in known or not is_speakable(line.text)):
+            continue
+        name, number = names[name_key(line.speaker)], line.line_number or line_idx + 1
+        if is_plain:
+            known.add(line.speaker)
+            first.setdefault(name, SpeechSegment(0, line_idx, number, name, line.text))
+        else:
+            others.append(replace(line, speaker=name, line_number=number))
     return Dialog(tuple(others)), list(first.values())
 
 
 def _is_plain(line: Speech, limits: SpeechLimits) -> bool:
     """Whether a line has no settings, tags or directions, and is short."""
     has_own = line.language is not None or line.params
-    return not has_own and limits.fits(line.text) and _OPENS.isdisjoint(line.text)
-
-
-_OPENS = frozenset("[(（<")
-"""Characters with which tags, pauses and stage directions begin."""
+    may_be_directed = may_have_tags(line.text) or "（" in line.text
+    return not has_own and limits.fits(line.text) and not may_be_directed
 
 
 def mood_of(line: Speech) -> str | None:
@@ -427,7 +436,10 @@ class _Planner:
 
     def _parts(self, text: str, language: str | None, number: int) -> list[str | float]:
         """Texts to speak and pauses in seconds; empty if the line's text can't be spoken."""
-        cut = cut_pauses(normalize_spoken_text(text))
+        text = normalize_spoken_text(text)
+        if not may_have_tags(text):  # as in most lines
+            return [*self._cut_words(text, language)] if is_speakable(text) else []
+        cut = cut_pauses(text)
         parts: list[str | float] = []
         for part in cut:
             if isinstance(part, float):
@@ -449,6 +461,9 @@ class _Planner:
         has_sound = any(f"[{tag}]" in text for tag in self.limits.tags)
         if not has_sound and not is_speakable(replace_tags(text, lambda _tag, _name: "")):
             return []
+        return self._cut_words(text, language)
+
+    def _cut_words(self, text: str, language: str | None) -> list[str]:
         limits = self.limits
         if limits.fits(text):
             pieces = [text.strip()]

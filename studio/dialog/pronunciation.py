@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from heapq import merge
 from itertools import accumulate, chain, islice
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 import regex
@@ -47,6 +48,10 @@ class WordList(Generic[_Value]):
         """Whether there is any word."""
         return bool(self._sorted)
 
+    def is_absent_from(self, text: str) -> bool:
+        """Whether they are so few that it is known soon that a text has none, and it has none."""
+        return len(self._sorted) <= _FEW_WORDS and not any(word in text for word in self._sorted)
+
     def beginning(self, text: str, start: int) -> Iterator[tuple[int, _Value]]:
         """The words found at an offset of a text, the longest first: length and value."""
         piece = text[start : start + self._longest]
@@ -57,8 +62,12 @@ class WordList(Generic[_Value]):
         # So all words that match are prefixes of the last word that sorts before the text.
         last = self._sorted[place - 1]
         words = self._beginnings[last]
-        fitting = bisect_left(words, True, key=lambda word: not piece.startswith(word))
-        for word in reversed(words[:fitting]):
+        if not piece.startswith(words[0]):  # as in most places
+            return
+        if len(words) > 1:
+            fitting = bisect_left(words, True, key=lambda word: not piece.startswith(word))
+            words = words[fitting - 1 :: -1]
+        for word in words:
             yield len(word), self._values[word]
 
 
@@ -70,6 +79,7 @@ def _find_heads(heads: Collection[str]) -> re.Pattern[str]:
     return re.compile("|".join([*kinds, f"[{others}]"] if others else kinds) or r"(?!)")
 
 
+_FEW_WORDS = 8
 _IS_ENGLISH = re.compile(r"[0-9A-Za-z_]")
 
 MAX_PRONUNCIATIONS = 2_000
@@ -200,15 +210,16 @@ class PronunciationRules:
         return Counter(written for text in texts for written in self.used(text))
 
     @cached_property
-    def _words(self) -> tuple[WordList[Pronunciation], WordList[Pronunciation]]:
-        """The case-sensitive words, and the others."""
+    def _words(self) -> list[tuple[WordList[Pronunciation], Callable[[str], str]]]:
+        """The case-sensitive words, and the others, each with the form of a text, if any."""
         exact: dict[str, Pronunciation] = {}
         folded: dict[str, Pronunciation] = {}
         for entry in self._entries.values():
             form, words = (_plain, exact) if entry.match_case else (_folded, folded)
             # Of two words that differ only in case, where that doesn't matter, the first counts.
             words.setdefault(form(entry.written), entry)
-        return WordList(exact), WordList(folded)
+        forms = ((WordList(exact), _plain), (WordList(folded), _folded))
+        return [(words, form) for words, form in forms if words]
 
     def _parts(self, text: str) -> Iterator[str | Pronunciation]:
         """The text in order: a stretch to keep, an entry that replaces one, and so on.
@@ -216,16 +227,17 @@ class PronunciationRules:
         It is searched only as far as the parts are asked for.
         """
         # Of two matches of the same length, the case-sensitive one wins.
-        forms = zip(self._words, (_plain, _folded), strict=True)
-        searches = [_Search(words, text, form) for words, form in forms if words]
+        searches = [_Search(words, text, form) for words, form in self._words]
+        searches = [one for one in searches if not one.is_in_vain]
         copied = 0
-        for start, end in strip_tags(text):
-            for at in merge(*(one.places(start, end) for one in searches)):
+        for start, end in strip_tags(text) if searches else ():
+            places = [one.places(start, end) for one in searches]
+            for at in places[0] if len(places) == 1 else merge(*places):
                 if at < copied or _is_inside(text, at):
                     continue
                 found = [hit for one in searches if (hit := one.longest(at, end))]
                 if found:
-                    stop, entry = max(found, key=lambda hit: hit[0])
+                    stop, entry = found[0] if len(found) == 1 else max(found, key=itemgetter(0))
                     yield text[copied:at]
                     yield entry
                     copied = stop
@@ -233,7 +245,11 @@ class PronunciationRules:
 
 
 class _Search:
-    """Searches a text for the words of a list; both are normalized by `form`."""
+    """Searches a text for the words of a list; both are normalized by `form`.
+
+    Attributes:
+        is_in_vain: Whether none of them is there, where that is known soon.
+    """
 
     def __init__(
         self, words: WordList[Pronunciation], text: str, form: Callable[[str], str]
@@ -242,6 +258,7 @@ class _Search:
         self._words = words
         self._text = text
         self._form = form(text)
+        self.is_in_vain = words.is_absent_from(self._form)
         is_even = len(self._form) == len(text)
         self._starts = None if is_even else list(accumulate(map(len, map(form, text)), initial=0))
 
@@ -258,7 +275,7 @@ class _Search:
         """The end of the longest match at an offset, up to `end`, and its entry."""
         start = at if self._starts is None else self._starts[at]
         for size, entry in self._words.beginning(self._form, start):
-            stop = self._place(start + size)
+            stop = start + size if self._starts is None else self._place(start + size)
             if stop is not None and stop <= end and not _is_inside(self._text, stop):
                 return stop, entry
         return None

@@ -34,7 +34,14 @@ from studio.dialog.model import (
     spelling_notices,
     with_place,
 )
-from studio.dialog.tags import SOUND_TAGS, cut_pauses, leading_pauses, sound_name, write_pause
+from studio.dialog.tags import (
+    SOUND_TAGS,
+    cut_pauses,
+    leading_pauses,
+    may_have_tags,
+    sound_name,
+    write_pause,
+)
 from studio.errors import NameRejected, ScriptError
 
 MAX_COLON_NAME_WORDS = 5
@@ -65,6 +72,7 @@ _NOBODY = regex.compile(
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
+_NO_ATTRIBUTES = Attributes()
 _NAME_AND_HOW = regex.compile(r"(?P<name>[^()]*[^()\s])\s*\((?P<how>[^()]{1,80})\)\s*")
 _WHERE = regex.compile(
     r"v\.?\s?o\.?|o\.?\s?[sc]\.?|off(?:[- ]?(?:screen|camera|stage))?|cont(?:['’]?d|inued)\.?"
@@ -157,18 +165,21 @@ def _colon_header(line: str) -> Header | None:
     if line.startswith("**") and (bold := _BOLD.match(line)):
         line = f"{bold['name']}: {line[bold.end() :]}"
     # Without patterns, as every line of a script comes here.
-    places = [at for colon in ":：" if (at := line.find(colon, 0, _SEARCHED_CHARS + 1)) >= 0]
-    if not places:
+    colon = line.find(":", 0, _SEARCHED_CHARS + 1)
+    if not line.isascii():
+        wide = line.find("：", 0, _SEARCHED_CHARS + 1)
+        colon = max(colon, wide) if min(colon, wide) < 0 else min(colon, wide)
+    if colon < 0:
         return None
-    colon = min(places)
-    if line[colon : colon + 2] != ": " and not _COLON_ENDS_NAME.match(line, colon):
+    if not (line.startswith(": ", colon) or _COLON_ENDS_NAME.match(line, colon)):
         return None
     written, how = line[:colon], ""
     if ")" in written:
         written, how = split_extension(written)
     name = _plain_name(written)
     text = line[colon + 1 :].strip()
-    return Header(name, Attributes(), f"{how} {text}".strip() if how else text) if name else None
+    text = f"{how} {text}".strip() if how else text
+    return Header(name, _NO_ATTRIBUTES, text) if name else None
 
 
 @lru_cache(maxsize=1_000)  # most lines of a script have a name that was read before
@@ -181,7 +192,11 @@ def _plain_name(written: str) -> str | None:
     if _NOBODY.fullmatch(name):
         return None
     words = name.split()
-    unabbreviated = " ".join(word for word in words if not _ABBREVIATED.fullmatch(word.lstrip("(")))
+    unabbreviated = " ".join(
+        word
+        for word in words
+        if not (word.endswith(".") and _ABBREVIATED.fullmatch(word.lstrip("(")))
+    )
     looks_like_prose = (
         len(words) > MAX_COLON_NAME_WORDS
         or not _NAME_BEGINS.match(name)
@@ -291,7 +306,8 @@ class _LineDraft:
 
     def add(self, text: str) -> None:
         part = paragraph(text)
-        cut_pauses(part)  # so that an invalid pause is reported with its own line
+        if may_have_tags(part):
+            cut_pauses(part)  # so that an invalid pause is reported with its own line
         self.parts.append(part)
         self.chars += len(part)
         if self.chars > MAX_LINE_CHARS:
@@ -339,7 +355,7 @@ class ScriptReader:
             self._paragraph_ended = True
         elif line.startswith("\\"):
             self._continue(line[1:].strip(), number)
-        elif unspoken := _UNSPOKEN.fullmatch(line):
+        elif line.startswith(("#", "//")) and (unspoken := _UNSPOKEN.fullmatch(line)):
             kind = _UNSPOKEN_KINDS.get(unspoken["sign"], UnspokenKind.HEADING)
             self.add_unspoken(kind, unspoken["text"], number)
         else:

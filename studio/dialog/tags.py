@@ -53,7 +53,7 @@ TAG = regex.compile(r"\[(?P<square>[^\[\]]{1,40})\]|</?(?P<angle>[A-Za-z][^<>]{0
 """Anything in brackets that looks like a tag; longer text in brackets is prose."""
 
 
-_STRAY_SPACE = regex.compile(r"\s(?=[,.;:!?…](?:\s|$))|^[,.;:]+\s+")
+_STRAY_SPACE = regex.compile(r" (?=[,.;:!?…](?: |$))|^[,.;:]+ +")
 
 
 def sound_name(inner: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
+from operator import attrgetter, ne
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -17,6 +19,7 @@ from studio.project.document import (
     Document,
     ProjectLine,
     ProjectSettings,
+    change_line,
     encode_line,
     encode_settings,
 )
@@ -35,6 +38,9 @@ _ENTRY_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {
 
 _ENTRY_KEYS = {"pronunciations": "written", "comments": "comment_id"}
 """What an entry is known by, where it says so itself."""
+
+_LINE_FIELDS = tuple(ProjectLine.__dataclass_fields__)
+_get_line_values = attrgetter(*_LINE_FIELDS)
 
 _DOCUMENT_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS, *_ENTRY_ADAPTERS)
 
@@ -117,15 +123,11 @@ def read_delta(record: Mapping[str, Any]) -> Delta:
 
 def diff_documents(before: Document, after: Document) -> Delta:
     """Compute the difference between two documents."""
-    changed = [
-        line_id
-        for line_id in {**before.lines, **after.lines}
-        if before.lines.get(line_id) is not after.lines.get(line_id)
-    ]
     lines = {
         line_id: change
-        for line_id in changed
-        if (change := _diff_line(before.lines.get(line_id), after.lines.get(line_id)))
+        for line_id in {**before.lines, **after.lines}
+        if (was := before.lines.get(line_id)) is not (now := after.lines.get(line_id))
+        and (change := _diff_line(was, now))
     }
     fields = {
         name: _diff_field(name, getattr(before, name), getattr(after, name))
@@ -152,7 +154,7 @@ def apply_delta(document: Document, delta: Delta, *, loose: bool = False) -> Doc
             elif before is None:
                 lines[line_id] = LINE_ADAPTER.validate_python(after)
             else:
-                lines[line_id] = replace(lines[line_id], **after)
+                lines[line_id] = change_line(lines[line_id], **after)
     fields = {
         name: _parse_field(name, after, document) for name, (_, after) in delta.fields.items()
     }
@@ -187,22 +189,17 @@ def _line_still_applies(line: ProjectLine | None, after: LineFields | None) -> b
 def _diff_line(before: ProjectLine | None, after: ProjectLine | None) -> _LineChange | None:
     if before is None or after is None:
         return _encode_whole_line(before), _encode_whole_line(after)
-    names = [
-        name
-        for name in ProjectLine.__dataclass_fields__
-        if getattr(before, name) != getattr(after, name)
-    ]
+    was, now = _get_line_values(before), _get_line_values(after)
+    changed = list(map(ne, was, now))
+    names = list(compress(_LINE_FIELDS, changed))
     if not names:
         return None
-    return _pick_fields(before, names), _pick_fields(after, names)
+    old, new = map(_to_plain, compress(was, changed)), map(_to_plain, compress(now, changed))
+    return dict(zip(names, old, strict=True)), dict(zip(names, new, strict=True))
 
 
 def _encode_whole_line(line: ProjectLine | None) -> LineFields | None:
     return None if line is None else encode_line(line)
-
-
-def _pick_fields(line: ProjectLine, names: list[str]) -> LineFields:
-    return {name: _to_plain(getattr(line, name)) for name in names}
 
 
 def _diff_order(before: tuple[str, ...], after: tuple[str, ...]) -> Splice | None:
@@ -242,6 +239,8 @@ def _apply_splice(order: tuple[str, ...], splice: Splice | None) -> tuple[str, .
 
 
 def _to_plain(value: Any) -> Any:
+    if isinstance(value, str):  # as most are
+        return value
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, Mapping):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -153,7 +154,13 @@ class Document:
 
     def __iter__(self) -> Iterator[ProjectLine]:
         """Iterate over the lines in order."""
-        return (self.lines[line_id] for line_id in self.order)
+        return map(self.lines.__getitem__, self.order)
+
+    def count_speakers(self) -> Counter[str]:
+        """How many lines each name has, as it is written, in the order of their first lines."""
+        counts = Counter(map(_get_speaker, self))
+        del counts[None]
+        return counts
 
     def find_character(self, name: str | None) -> Character:
         """The settings of a character, whatever the case of its name."""
@@ -185,6 +192,7 @@ def number_lines(lines: Iterable[ProjectLine]) -> dict[str, int]:
 
 
 LINE_ADAPTER: TypeAdapter[ProjectLine] = TypeAdapter(ProjectLine)
+_LINES_ADAPTER: TypeAdapter[list[ProjectLine]] = TypeAdapter(list[ProjectLine])
 SETTINGS_ADAPTER: TypeAdapter[ProjectSettings] = TypeAdapter(ProjectSettings)
 PRONUNCIATIONS_ADAPTER: TypeAdapter[tuple[Pronunciation, ...]] = TypeAdapter(
     tuple[Pronunciation, ...]
@@ -194,6 +202,8 @@ _DOCUMENT_ADAPTER: TypeAdapter[Document] = TypeAdapter(Document)
 
 def encode_line(line: ProjectLine) -> dict[str, Any]:
     """A line as a record in files, without defaults."""
+    if line.text and line.speaker is not None and _get_rare_values(line) == _RARE_DEFAULTS:
+        return {"line_id": line.line_id, "speaker": line.speaker, "text": line.text}
     values = zip(_LINE_DEFAULTS, _get_line_values(line), _LINE_DEFAULTS.values(), strict=True)
     record = {name: value for name, value, default in values if value != default}
     if "params" in record:
@@ -230,6 +240,18 @@ def encode_document(document: Document) -> dict[str, Any]:
     }
 
 
+def change_line(line: ProjectLine, **fields: Any) -> ProjectLine:
+    """The same as `dataclasses.replace`, in two thirds of the time, as an edit may change 20,000.
+
+    Raises:
+        KeyError: A line has no such field.
+    """
+    values = list(_get_line_values(line))
+    for name, value in fields.items():
+        values[_LINE_PLACES[name]] = value
+    return ProjectLine(*values)
+
+
 def read_document(record: Mapping[str, Any]) -> Document:
     """Read a record of `encode_document`.
 
@@ -237,7 +259,7 @@ def read_document(record: Mapping[str, Any]) -> Document:
         ValueError: It is malformed.
         KeyError: It lacks a key.
     """
-    lines = [LINE_ADAPTER.validate_python(line) for line in record["lines"]]
+    lines = _LINES_ADAPTER.validate_python(record["lines"])
     by_id = {line.line_id: line for line in lines}
     if len(by_id) != len(lines):
         raise ValueError("two lines have the same id")
@@ -258,6 +280,13 @@ _LINE_DEFAULTS: dict[str, Any] = asdict(ProjectLine(""))
 """Its id "" is no line's, so that every line's id is written."""
 
 _get_line_values = attrgetter(*_LINE_DEFAULTS)
+_LINE_PLACES = {name: place for place, name in enumerate(_LINE_DEFAULTS)}
+_get_speaker = attrgetter("speaker")
+
+# Most lines have nothing but a speaker and a text, which is known sooner than each is compared.
+_RARE_NAMES = tuple(name for name in _LINE_DEFAULTS if name not in ("line_id", "speaker", "text"))
+_RARE_DEFAULTS = tuple(map(_LINE_DEFAULTS.__getitem__, _RARE_NAMES))
+_get_rare_values = attrgetter(*_RARE_NAMES)
 
 
 MAX_PROJECT_NAME_CHARS = 200

@@ -157,9 +157,10 @@ def find_revoiced_lines(
     previous = replace(
         previous, pronouncing=present.pronouncing
     )  # `find_respelled_lines` finds those faster
-    for line_id, line in after.lines.items():
-        if line_id in before.lines and not previous.is_same_for(present, line):
-            yield line_id
+    if previous == present:
+        return
+    stayed = (line for line_id, line in after.lines.items() if line_id in before.lines)
+    yield from previous.find_changed(present, stayed)
 
 
 def _exclude_entries(

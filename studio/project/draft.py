@@ -13,7 +13,7 @@ from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
 from studio.errors import BadInput, NotFound
 from studio.project.characters import PLAIN, change_character
 from studio.project.comments import check_comments
-from studio.project.document import Document, ProjectLine, ProjectSettings
+from studio.project.document import Document, ProjectLine, ProjectSettings, change_line
 
 _MAX_WORK_CHARS = 50_000_000
 _ITEM_CHARS = 200
@@ -194,7 +194,7 @@ class DocumentDraft:
 
     def update_line(self, line_id: str, **fields: Any) -> None:
         """Change values of a line, which have been checked."""
-        line = self.lines[line_id] = replace(self.get_line(line_id), **fields)
+        line = self.lines[line_id] = change_line(self.get_line(line_id), **fields)
         if self._has("_speakers"):
             self._speakers.remove(line_id)
             self._speakers.put(line)
@@ -401,7 +401,7 @@ class SpeakerNames:
         """A line with the name that its speaker has now."""
         one = self._of_line.get(line.line_id)
         name = line.speaker if one is None else one.find().name
-        return line if name == line.speaker else replace(line, speaker=name)
+        return line if name == line.speaker else change_line(line, speaker=name)
 
     def renamed(self, lines: Mapping[str, ProjectLine]) -> dict[str, ProjectLine]:
         """The lines whose speaker has another name now."""

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -222,8 +223,9 @@ def is_intact(path: Path) -> bool:
 def _sets_gap(entry: Entry) -> bool:
     """Whether a change sets or takes away a gap, of the project or of a line."""
     delta = entry.get("delta", {})
-    sides = [side for change in delta.get("lines", {}).values() for side in change if side]
-    records = [*delta.get("fields", {}).get("settings", ()), *(one.get("params") for one in sides)]
+    sides = chain.from_iterable(delta.get("lines", {}).values())
+    params = [side["params"] for side in sides if side and "params" in side]
+    records = [*delta.get("fields", {}).get("settings", ()), *params]
     return any(GAP in record for record in records if record)
 
 

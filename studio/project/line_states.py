@@ -8,12 +8,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.engine.event_log import EventLog
 from studio.errors import NotFound, StorageFailed
 from studio.project import folder as layout
-from studio.project.document import Document, LineKind, ProjectLine, number_lines
+from studio.project.document import Document, LineKind, ProjectLine, change_line, number_lines
 from studio.project.folder import ProjectFolder
 from studio.project.history import Author, EntryKind, HistoryStep
 from studio.project.render_context import ProjectDeps, RenderContext, VoiceResolver
@@ -115,8 +117,7 @@ class LineState(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class LineView:
+class LineView(NamedTuple):
     """A line with its state, for the page.
 
     Attributes:
@@ -151,6 +152,10 @@ class LineStates:
         self._document = document
         self._context = context
 
+    @cached_property
+    def _deleted(self) -> frozenset[str]:
+        return frozenset(self._document.deleted_takes)
+
     @property
     def context(self) -> RenderContext:
         """What all lines depend on."""
@@ -172,10 +177,9 @@ class LineStates:
         if line.kind is LineKind.SILENCE:
             samples = round((line.duration_s or 0.0) * STUDIO_RATE_HZ)
         n_takes = len(self.list_takes(line.line_id))
-        line_job = self._core.render_queue.line_jobs.get(line.line_id)
-        generating_id = (
-            line_job.spec.take_id if line_job and state is LineState.GENERATING else None
-        )
+        generating_id = None
+        if state is LineState.GENERATING:
+            generating_id = self._core.render_queue.line_jobs[line.line_id].spec.take_id
         issues = self._core.outliers.find_issues(take) if take is not None else ()
         spoken = self.context.find_changed_text(line, most_chars=_SHOWN_SPOKEN_CHARS)
         return LineView(line, state, message, take, n_takes, samples, generating_id, issues, spoken)
@@ -183,15 +187,14 @@ class LineStates:
     def list_takes(self, line_id: str) -> list[Take]:
         """A line's takes except deleted ones, the oldest first; freed ones are included."""
         takes = self._core.take_store.list_for_line(line_id)
-        if not self._document.deleted_takes:
-            return list(takes)
-        deleted = frozenset(self._document.deleted_takes)
-        return [take for take in takes if take.take_id not in deleted]
+        return [take for take in takes if take.take_id not in self._deleted]
 
     def find_chosen(self, line: ProjectLine) -> Take | None:
         """The take that is played; None if there is none, or its audio was freed."""
+        if line.chosen is None:
+            return None
         take = self._core.take_store.get(line.chosen)
-        if take is None or take.take_id in self._document.deleted_takes or self._is_freed(take):
+        if take is None or take.take_id in self._deleted or self._is_freed(take):
             return None
         return take
 
@@ -199,7 +202,9 @@ class LineStates:
         """Total duration of what can be played, with the gaps between."""
         lines = list(self._document)
         takes = [self.find_chosen(line) for line in lines]
-        silence_s = sum(line.duration_s or 0.0 for line in lines)
+        silence_s = sum((line.duration_s or 0.0 for line in lines), start=0.0)
+        if not any(takes):
+            return silence_s
         gaps_s = self._document.gaps.find(line.to_dialog_line() for line in lines)
         sounding_s = [gap_s for take, gap_s in zip(takes, gaps_s, strict=True) if take]
         silence_s += sum(sounding_s[1:])
@@ -263,7 +268,7 @@ class LineStates:
                 continue
             take = self.find_current(line)
             if take is not None:
-                lines[line_id] = replace(line, chosen=take.take_id)
+                lines[line_id] = change_line(line, chosen=take.take_id)
         return replace(self._document, lines=lines)
 
     def _is_freed(self, take: Take) -> bool:
@@ -294,7 +299,7 @@ class LineStates:
         failure = queue.failures.get(line.line_id)
         if failure is not None and failure.key == self.get_key(line):
             return LineState.FAILED, failure.message
-        chosen = self._core.take_store.get(line.chosen)
+        chosen = self._core.take_store.get(line.chosen) if line.chosen is not None else None
         if chosen is not None and self._core.take_store.is_damaged(chosen):
             return LineState.FAILED, self._core.take_store.describe_damage(chosen)
         return (LineState.NONE if take is None else LineState.STALE), None

@@ -149,10 +149,10 @@ class ProjectRenderer:
 
     def restart_changed(self, line_ids: Iterable[str]) -> None:
         """Restart the jobs of lines that were changed."""
-        core = self._state
-        for line_id in line_ids:
-            line_job, line = self._queue.line_jobs.get(line_id), core.document.lines.get(line_id)
-            if line_job and (line is None or line_job.spec.key != core.line_states.get_key(line)):
+        core, line_jobs = self._state, self._queue.line_jobs
+        for line_id in [one for one in line_ids if one in line_jobs]:
+            line = core.document.lines.get(line_id)
+            if line is None or line_jobs[line_id].spec.key != core.line_states.get_key(line):
                 self._drop_job(line_id)
         self.submit_lines()
         if self._queue.queued and self._queue.estimate(core.document.lines):

@@ -37,7 +37,7 @@ from studio.project.folder import (
     check_version,
 )
 from studio.project.history import build_closed_error
-from studio.project.project_file import unpack, validate_import
+from studio.project.project_file import open_archive, unpack, validate_import
 from studio.project.project_lists import ProjectLists, ReclaimableProject
 from studio.project.render_context import ProjectDeps, VoiceResolver
 from studio.project.script_merge import create_lines
@@ -365,20 +365,23 @@ class Projects:
         """
         return measure_folder(self._folder(project_id)).size_bytes
 
-    def import_file(self, file: BinaryIO, *, max_bytes: int | None = None) -> ProjectSession:
-        """Import a project's file from another studio, with its voices.
+    def import_file(self, file: BinaryIO, *, max_bytes: int | None = None) -> ProjectSession | None:
+        """Import a project's file from another studio, with its voices; None if it is none.
 
         Args:
             file: Seekable.
             max_bytes: Limit of the unpacked size; None for as much as there is room for.
 
         Raises:
-            BadInput: It isn't a project's file, is damaged, or too large.
+            BadInput: It is damaged, or too large.
             StorageFailed: It can't be written; the project isn't created.
         """
+        archive = open_archive(file)
+        if archive is None:
+            return None
 
         def fill(folder: Path) -> None:
-            unpack(file, folder, self._disk, max_bytes=max_bytes)
+            unpack(archive, folder, self._disk, max_bytes=max_bytes)
             validate_import(folder)
 
         session = self._create_from(fill)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -196,27 +196,30 @@ class RenderContext:
             and self.settings == document.settings
             and self.characters == document.characters
             and self.pronouncing == PronunciationRules(document.pronunciations.values())
-            and all(
-                line.speaker is None or name_key(line.speaker) in self.voices
-                for line in document.lines.values()
-            )
+            and all(name_key(name) in self.voices for name in document.count_speakers())
         )
 
-    def is_same_for(self, other: RenderContext, line: ProjectLine) -> bool:
-        """Whether a line has the same key in both contexts."""
-        if (self.backend, self.defaults) != (other.backend, other.defaults):
-            return False
-        if self.resolve_language(line) != other.resolve_language(line):
-            return False
-        if self.pronouncing != other.pronouncing and self.build_spoken_text(
-            line
-        ) != other.build_spoken_text(line):
-            return False
-        if line.speaker is None:
-            return True
-        key = name_key(line.speaker)
-        params = [one.characters.get(key, PLAIN).params for one in (self, other)]
-        return params[0] == params[1] and self.voices.get(key) == other.voices.get(key)
+    def find_changed(self, other: RenderContext, lines: Iterable[ProjectLine]) -> Iterator[str]:
+        """The ids of those lines that have another key in another context."""
+        is_other = (self.backend, self.defaults) != (other.backend, other.defaults)
+        is_respelled = self.pronouncing != other.pronouncing
+
+        @cache
+        def is_revoiced(name: str) -> bool:
+            key = name_key(name)
+            if self.voices.get(key) != other.voices.get(key):
+                return True
+            own, others = self.characters.get(key, PLAIN), other.characters.get(key, PLAIN)
+            return own.params != others.params
+
+        for line in lines:
+            if (
+                is_other
+                or (line.speaker is not None and is_revoiced(line.speaker))
+                or self.resolve_language(line) != other.resolve_language(line)
+                or (is_respelled and self.build_spoken_text(line) != other.build_spoken_text(line))
+            ):
+                yield line.line_id
 
     def inherit(self, line: ProjectLine) -> ProjectLine:
         """A line with what it has of its character, as `inherit_params`."""
@@ -257,6 +260,8 @@ class RenderContext:
     def resolve_language(self, line: ProjectLine) -> str | None:
         """The language of a line that names none; None leaves the choice to the backend."""
         if line.kind is not LineKind.SPEECH or line.language is not None:
+            return None
+        if not self.limits.chooses_language:
             return None
         voice = self.find_voice(line.speaker or "")
         known_codes = (voice.language if voice is not None else None, self.settings.language)
@@ -371,15 +376,16 @@ def _find_new_names(document: Document, before: Document) -> _Names:
     """The names that came with the changed lines, and if there are any those that stayed."""
     lines = before.lines
     changed = {
-        name_key(line.speaker): line.speaker
+        line.speaker
         for line_id, line in document.lines.items()
-        if line.speaker is not None
-        and ((was := lines.get(line_id)) is None or was.speaker != line.speaker)
+        if (was := lines.get(line_id)) is not line
+        and line.speaker is not None
+        and (was is None or was.speaker != line.speaker)
     }
     if not changed:
         return _Names([], [])
     there = _list_names(before)
-    if changed.keys() <= there.keys():
+    if there.keys() >= set(map(name_key, changed)):
         return _Names([], [])
     now = _list_names(document)
     new = [name for key, name in now.items() if key not in there]
@@ -389,9 +395,8 @@ def _find_new_names(document: Document, before: Document) -> _Names:
 def _list_names(document: Document) -> dict[str, str]:
     """Names as first written, by key."""
     names: dict[str, str] = {}
-    for line in document:
-        if line.speaker is not None:
-            names.setdefault(name_key(line.speaker), line.speaker)
+    for name in document.count_speakers():
+        names.setdefault(name_key(name), name)
     return names
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from studio.dialog.gaps import GAP
 from studio.dialog.model import Audio, Silence, Speech, Unspoken, name_key
 from studio.dialog.model import Line as DialogLine
-from studio.project.document import Document, LineKind, ProjectLine
+from studio.project.document import Document, LineKind, ProjectLine, change_line
 
 _MIN_SAME_ENDS = 0.5
 """Share of both texts, at their beginnings and ends, that makes them the same line by itself."""
@@ -24,17 +23,29 @@ _MAX_COMPARED_CHARS = 2_000
 _MAX_COMPARED_IN_ALL = 400_000
 """Characters after which only beginnings and ends are compared."""
 
+_ID_CHARS = 12
+_IDS_AT_ONCE = 500
+
 _MatchKey = tuple[object, ...]
 
 
 def generate_line_id() -> str:
     """Generate a line's id."""
-    return secrets.token_hex(6)
+    return next(_generate_line_ids())
+
+
+def _generate_line_ids() -> Iterator[str]:
+    """Ids of many lines; the system takes as long for one as for hundreds."""
+    while True:
+        digits = secrets.token_hex(_IDS_AT_ONCE * _ID_CHARS // 2)
+        for start in range(0, len(digits), _ID_CHARS):
+            yield digits[start : start + _ID_CHARS]
 
 
 def create_lines(dialog: Iterable[DialogLine]) -> list[ProjectLine]:
     """Create new lines from a dialog."""
-    return [_update_line(line, None) for line in dialog]
+    new_ids = _generate_line_ids()
+    return [_update_line(line, next(new_ids), None) for line in dialog]
 
 
 def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
@@ -49,9 +60,11 @@ def merge_script(document: Document, dialog: Iterable[DialogLine]) -> Document:
     matched = _match_unchanged(old_keys, new_keys)
     _match_moved(old_keys, new_keys, matched)
     _match_changed(previous, wanted, matched)
+    new_ids = _generate_line_ids()
+    onto = [previous[matched[idx]] if idx in matched else None for idx in range(len(wanted))]
     lines = [
-        _update_line(line, previous[matched[idx]] if idx in matched else None)
-        for idx, line in enumerate(wanted)
+        _update_line(line, was.line_id if was is not None else next(new_ids), was)
+        for line, was in zip(wanted, onto, strict=True)
     ]
     kept = [document.lines.get(line.line_id) for line in lines]
     same = [was if was == line else line for was, line in zip(kept, lines, strict=True)]
@@ -150,9 +163,11 @@ class _Similarity:
         if _have_same_ends(one, other, _MIN_SAME_ENDS * both / 2):
             return True
         self._left_chars -= both
+        if self._left_chars <= 0:
+            return False
         from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - 45 modules that a start can spare
 
-        return self._left_chars > 0 and 2 * LCSseq.similarity(one, other) >= _MIN_SIMILARITY * both
+        return bool(2 * LCSseq.similarity(one, other) >= _MIN_SIMILARITY * both)
 
 
 def _have_same_ends(one: str, other: str, wanted: float) -> bool:
@@ -166,30 +181,25 @@ def _have_same_ends(one: str, other: str, wanted: float) -> bool:
     return start + Postfix.similarity(one[start:], other[start:]) >= wanted
 
 
-def _update_line(line: DialogLine, onto: ProjectLine | None) -> ProjectLine:
-    """A line's new text with the id, take and lock of an old line, if there is one."""
+def _update_line(line: DialogLine, line_id: str, onto: ProjectLine | None) -> ProjectLine:
+    """A line's new text with the take and lock of an old line, if there is one."""
     match line:
         case Speech():
-            values: dict[str, Any] = {
-                "speaker": line.speaker,
-                "text": line.text,
-                "language": line.language,
-                "seed": line.seed,
-                "params": dict(line.params),
-            }
+            said = line.speaker, line.text, line.language, line.seed, dict(line.params)
+            updated = ProjectLine(line_id, LineKind.SPEECH, *said)
         case Silence():
-            values = {"kind": LineKind.SILENCE, "duration_s": line.duration_s}
+            updated = ProjectLine(line_id, LineKind.SILENCE, duration_s=line.duration_s)
         case Audio():
             # A script has no place for a recording's gap, so that it stays.
-            kept = onto.params if onto is not None and onto.kind is LineKind.AUDIO else {}
-            own = kept if line.gap_s is None else {GAP: line.gap_s}
-            values = {"kind": LineKind.AUDIO, "path": line.path, "params": dict(own)}
-        case Unspoken():
-            values = {"kind": LineKind.SILENCE, "duration_s": 0.0, "text": line.text}
-            values |= {"unspoken": line.kind}
-    if onto is None:
-        return ProjectLine(generate_line_id(), **values)
-    return ProjectLine(onto.line_id, locked=onto.locked, chosen=onto.chosen, **values)
+            had = onto.params if onto is not None and onto.kind is LineKind.AUDIO else {}
+            own = had if line.gap_s is None else {GAP: line.gap_s}
+            updated = ProjectLine(line_id, LineKind.AUDIO, path=line.path, params=dict(own))
+        case Unspoken(text, kind):
+            silence = LineKind.SILENCE
+            updated = ProjectLine(line_id, silence, text=text, duration_s=0.0, unspoken=kind)
+    if onto is None or not (onto.locked or onto.chosen):
+        return updated
+    return change_line(updated, locked=onto.locked, chosen=onto.chosen)
 
 
 def _build_old_match_key(line: ProjectLine) -> _MatchKey:

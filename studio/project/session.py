@@ -511,9 +511,7 @@ class ProjectSession:
         previous, context = self._state.voice_resolver.refresh(self.document)
         if previous is None or previous is context:
             return
-        changed = [
-            line.line_id for line in self.document if not previous.is_same_for(context, line)
-        ]
+        changed = list(previous.find_changed(context, self.document))
         self._renderer.restart_changed(changed)
         for line_id in changed:
             self.events.append(LineEvent(line_id))

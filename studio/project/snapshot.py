@@ -103,9 +103,13 @@ def _encode_record(record: Mapping[str, Any]) -> str:
 
 
 def _encode_value(value: Any) -> str:
+    written = _JSON_ENCODER.encode(value)
     if not isinstance(value, list) or not value or not isinstance(value[0], dict):
-        return _JSON_ENCODER.encode(value)
-    return "[\n  " + ",\n  ".join(map(_JSON_ENCODER.encode, value)) + "\n ]"
+        return written
+    # All rows begin with the same key, behind a bracket that isn't within a string, where a
+    # quotation mark has a backslash. So they are found sooner than each is encoded by itself.
+    begins = "{" + _JSON_ENCODER.encode(next(iter(value[0]))) + ": "
+    return "[\n  " + written[1:-1].replace(f"}}, {begins}", f"}},\n  {begins}") + "\n ]"
 
 
 def read_snapshot(path: Path) -> ProjectSnapshot:

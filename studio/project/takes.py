@@ -157,39 +157,53 @@ def read_take_record(path: Path) -> Take:
         FileDamaged: The record or the audio is damaged, or they don't match.
         FormatNewer: A newer studio wrote it.
     """
+    return _read_record(path.parent, path.stem)
+
+
+def _read_record(folder: Path, take_id: str, *, has_audio: bool = True) -> Take:
+    """As `read_take_record`; of 50,000 takes, a path for each would take a fourth of the time.
+
+    Args:
+        folder: That of the line.
+        take_id: By which its files are named.
+        has_audio: Whether there may be a WAV.
+    """
+    line_id, record = folder.name, f"{folder}{os.sep}{take_id}.json"
     try:
-        data = path.read_bytes()
+        with open(record, "rb") as file:  # noqa: PTH123
+            data = file.read()
         if TAKE_FORMAT.is_current(data):
             check_sum(data)
             take = _TAKE_ADAPTER.validate_json(data)
         else:
             take = _TAKE_ADAPTER.validate_python(TAKE_FORMAT.decode(data))
     except (OSError, ValueError) as error:
-        raise FileDamaged(f"The record of a take, {_show(path)}, is damaged.") from error
-    if take.take_id != path.stem or take.line_id != path.parent.name:
-        raise FileDamaged(f"The record of a take, {_show(path)}, is that of another one.")
-    audio = path.with_suffix(".wav")
-    if not _holds_samples(audio, take.samples):
+        raise FileDamaged(f"The record of a take, {_show(record)}, is damaged.") from error
+    if take.take_id != take_id or take.line_id != line_id:
+        raise FileDamaged(f"The record of a take, {_show(record)}, is that of another one.")
+    audio = f"{folder}{os.sep}{take_id}.wav"
+    if has_audio and not _holds_samples(audio, take.samples):
         raise FileDamaged(f"The audio of a take, {_show(audio)}, isn't as long as it was.")
     return take
 
 
-def _show(path: Path) -> str:
+def _show(path: str | Path) -> str:
     """A take's file as messages name it."""
-    return f"“{path.parent.name}/{path.name}”"
+    return f"“{'/'.join(Path(path).parts[-2:])}”"
 
 
-def _holds_samples(path: Path, samples: int) -> bool:
+def _holds_samples(path: str, samples: int) -> bool:
     """Whether a WAV has that many samples, judged by its size, or by a longer header.
 
     A missing one counts as whole, as it may have been freed.
     """
     try:
-        if path.stat().st_size == _WAV_HEADER_BYTES + 2 * samples:
+        size_bytes = os.stat(path).st_size  # noqa: PTH116 - as in `_read_record`
+        if size_bytes == _WAV_HEADER_BYTES + 2 * samples:
             return True
-        with wave.open(str(path), "rb") as audio:
+        with wave.open(path, "rb") as audio:
             shortest = audio.getnframes() * audio.getsampwidth()
-            return audio.getnframes() == samples and path.stat().st_size >= shortest
+            return audio.getnframes() == samples and size_bytes >= shortest
     except FileNotFoundError:
         return True
     except (OSError, EOFError, wave.Error):
@@ -426,8 +440,7 @@ class TakeStore:
 
     def _put(self, take: Take) -> None:
         with self._lock:
-            self.changes += 1
-            self._takes[take.take_id] = take
+            self._index(take)
             others = self._of_line.get(take.line_id, [])
             self._of_line[take.line_id] = [
                 *(one for one in others if one.take_id != take.take_id),
@@ -435,8 +448,12 @@ class TakeStore:
             ]
             self._freed.discard(take.take_id)
             self._damaged.discard(take.take_id)
-            if take.figures is not None and not take.cut:
-                self._of_voice.setdefault(build_voice_key(take), {})[take.take_id] = take
+
+    def _index(self, take: Take) -> None:
+        self.changes += 1
+        self._takes[take.take_id] = take
+        if take.figures is not None and not take.cut:
+            self._of_voice.setdefault(build_voice_key(take), {})[take.take_id] = take
 
     def _find_all(self) -> None:
         found: list[tuple[Take, bool]] = []
@@ -446,16 +463,21 @@ class TakeStore:
                 one.name for one in os.scandir(folder) if _TAKE_FILE_PATTERN.fullmatch(one.name)
             }
             for record in [name for name in names if name.endswith(".json")]:
-                audio = record.replace(".json", ".wav")
+                take_id = record.removesuffix(".json")
+                audio = f"{take_id}.wav"
                 try:
-                    found.append((read_take_record(folder / record), audio in names))
+                    take = _read_record(folder, take_id, has_audio=audio in names)
+                    found.append((take, audio in names))
                 except (FileDamaged, FormatNewer) as error:
                     self.problems.append((folder.name, str(error)))
                 names -= {record, audio}
             self._torn += map(folder.joinpath, names)
         for take, is_there in sorted(found, key=lambda one: (one[0].created_at, one[0].take_id)):
-            self._put(take)
-            if not is_there:
+            self._index(take)
+            self._of_line.setdefault(take.line_id, []).append(take)
+            if is_there:
+                self._freed.discard(take.take_id)
+            else:
                 self._freed.add(take.take_id)
 
 

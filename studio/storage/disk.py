@@ -200,7 +200,7 @@ def read_json(data: bytes) -> Any:
             deep a nesting.
     """
     try:
-        value = json.loads(data, parse_constant=_reject_number, parse_float=_parse_finite)
+        value = _DECODER.decode(data.decode(json.detect_encoding(data), "surrogatepass"))
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if _SURROGATE_ESCAPE in data.lower():
@@ -215,6 +215,9 @@ def _parse_finite(text: str) -> float:
 
 def _reject_number(text: str) -> float:
     raise ValueError(f"{text} is no number that can be kept")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_reject_number, parse_float=_parse_finite)
 
 
 def list_folders(root: Path, *, links: bool = False) -> list[Path]:

@@ -74,10 +74,11 @@ def choose_voice_names(
     others = list(islice(known.values(), _MOST_COMPARED))
     found: dict[str, str] = {}
     for name in names:
-        if name_key(name) in known:
+        key = name_key(name)
+        if key in known:
             continue
         chosen = _choose(name, others, engines) if len(others) < _MOST_COMPARED else name
-        known[name_key(name)] = chosen
+        known[key] = chosen
         others.append(chosen)
         if chosen != name:
             found[name] = chosen
@@ -118,6 +119,8 @@ def _choose(name: str, others: Sequence[str], engines: Sequence[DescribeVoice]) 
             traits = describe(candidate)
             same = sum(traits.measure_likeness(other) for other in taken[number])
             likeness += same * (_MAIN_WEIGHT if number == 0 else 1)
+            if likeness >= least:  # however it sounds on the others
+                break
         if likeness < least:
             best, least = candidate, likeness
         if likeness == 0:

@@ -146,7 +146,10 @@ class Cast:
         Raises:
             StorageFailed: The library can't be read.
         """
-        if name_key(name) in self._overrides or self._find_engine_voice(name) is not None:
+        key = name_key(name)
+        if kinds.builtin and key not in self._assigned:  # as of most names in a long script
+            return None
+        if key in self._overrides or self._find_engine_voice(name) is not None:
             return None
         try:
             speaker = self._speaker_of(name)
@@ -180,8 +183,10 @@ class Cast:
                 lack = self.explain_missing_voice(name, mood, kinds)
                 if lack is not None:
                     found[key] = Notice(lack, one.line_number)
-            key = (*key, name_key(mood or ""))
-            if mood is not None and key not in found and not self._has_mood(name, mood):
+            if mood is None:
+                continue
+            key = (*key, name_key(mood))
+            if key not in found and not self._has_mood(name, mood):
                 found[key] = Notice(
                     f"{name} has no sample for the mood “{mood}”; the main voice is used. Add one"
                     " under Voices.",

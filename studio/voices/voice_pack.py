@@ -15,6 +15,7 @@ from studio.audio.clip import Clip
 from studio.audio.decode import DecodeLimits
 from studio.errors import AudioRejected, BadInput, FormatNewer, SampleRejected
 from studio.storage.disk import hash_file, storage_errors
+from studio.storage.zip_members import count_members
 from studio.voices.library import SpeakerLibrary
 from studio.voices.samples import check_sample
 from studio.voices.speaker import Speaker
@@ -31,6 +32,7 @@ VOICE_PACK_SUFFIX = ".voice.zip"
 _MAX_RECORD_BYTES = 1_000_000
 _RECORDING_LIMITS = DecodeLimits(max_bytes=20_000_000, max_duration_s=120.0)
 _BLOCK_BYTES = 1 << 16
+_MAX_MEMBERS = 1_000
 
 # What the zip module and the decompressors under it raise for files that are damaged or hostile.
 _UNREADABLE_ERRORS = (
@@ -84,7 +86,7 @@ def read_pack(library: SpeakerLibrary, file: BinaryIO) -> Speaker:
         StorageFailed: The library can't be written.
     """
     try:
-        with zipfile.ZipFile(file) as pack, tempfile.TemporaryDirectory() as folder:
+        with _open_pack(file) as pack, tempfile.TemporaryDirectory() as folder:
             record = _read_member_record(pack)
             wanted = record.recordings
             _check_names(pack, {RECORD_FILE, *wanted})
@@ -103,7 +105,7 @@ def inspect_pack(file: BinaryIO) -> tuple[SpeakerRecord, dict[str, str]]:
         BadInput: The file is no voice, or damaged.
     """
     try:
-        with zipfile.ZipFile(file) as pack:
+        with _open_pack(file) as pack:
             record = _read_member_record(pack)
             return record, {name: _hash_member(pack, name) for name in record.recordings}
     except (*_UNREADABLE_ERRORS, KeyError) as error:
@@ -119,6 +121,12 @@ def hash_recordings(library: SpeakerLibrary, speaker_id: str) -> dict[str, str]:
         except OSError:
             digests[name] = ""
     return digests
+
+
+def _open_pack(file: BinaryIO) -> zipfile.ZipFile:
+    if count_members(file) > _MAX_MEMBERS:
+        raise BadInput("This voice file holds what belongs to no voice. It is refused.")
+    return zipfile.ZipFile(file)
 
 
 def _read_member_record(pack: zipfile.ZipFile) -> SpeakerRecord:

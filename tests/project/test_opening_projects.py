@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +16,8 @@ from scenes import OpenStudio
 
 from studio.dialog.model import Dialog, Speech
 from studio.project import projects as module
+from studio.project.takes import TakeStore
+from studio.storage.disk import Disk
 
 ENOUGH_S = 60
 
@@ -64,3 +68,37 @@ def test_others_are_opened_and_edited_while_a_large_one_is_opened(
             slow.goes_on.set()
         assert first.result(ENOUGH_S) is second.result(ENOUGH_S)
     assert slow.opened == [large, small]
+
+
+def _count_calls(takes: Path) -> int:
+    """How many functions are called while a folder of takes is read."""
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        assert len(list(TakeStore(takes, Disk()))) > 0
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_many_takes_of_one_line_are_read_in_proportion(tmp_path: Path) -> None:
+    line_id, calls = "0" * 12, []
+    folder = tmp_path / line_id
+    folder.mkdir()
+    for number in range(800):
+        take = {"take_id": f"{number:016x}", "line_id": line_id, "key": "0" * 32, "seed": 1}
+        take |= {"backend": "draft", "text": "Hello.", "voice": "Ida", "samples": 100}
+        take |= {"created_at": f"2026-01-01T00:00:{number:06}Z"}
+        (folder / f"{number:016x}.json").write_text(json.dumps(take), encoding="utf-8")
+        if number in (399, 799):
+            calls.append(_count_calls(tmp_path))
+    assert calls[1] < 2.2 * calls[0]
+    store = TakeStore(tmp_path, Disk())
+    assert [one.take_id for one in store.list_for_line(line_id)] == [
+        f"{number:016x}" for number in range(800)
+    ]

@@ -103,6 +103,13 @@ def test_what_is_no_voice_is_refused_and_leaves_nothing(tmp_path, library, membe
     assert not (tmp_path / "evil.wav").exists()
 
 
+def test_a_file_with_thousands_of_members_is_refused_before_they_are_read(library, monkeypatch):
+    many = packed([record(), *((f"{number}.wav", "") for number in range(2_000))])
+    monkeypatch.setattr(zipfile, "ZipFile", lambda *_: pytest.fail("its directory was read"))
+    with pytest.raises(BadInput, match="belongs to no voice"):
+        read_pack(library, many)
+
+
 @pytest.mark.parametrize("content", [b"", b"PK", b"no zip at all", bytes(1_000)])
 def test_what_is_no_zip_is_refused(library, content):
     with pytest.raises(BadInput, match=r"no voice file.*\.voice\.zip"):

@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -311,8 +312,12 @@ def presets() -> tuple[Preset, ...]:
 def describe_automatic(name: str, _language: str | None = None) -> VoiceTraits:
     """How the voice sounds that a name chooses; the same in every language."""
     dice = _Dice(name_key(name))
-    variant = dice.pick(VARIANTS)
-    semitones = dice.pick(_PITCH_SEMITONES)
+    return _describe_choice(dice.pick(VARIANTS).name, dice.pick(_PITCH_SEMITONES))
+
+
+@cache
+def _describe_choice(variant_name: str, semitones: int) -> VoiceTraits:
+    variant = _BY_NAME[variant_name]
     shift = f", {semitones:+d}".replace("-", "−")
     label = variant.label + (shift if semitones else "")
     pitch_hz = variant.middle_hz * 2 ** (semitones / 12)

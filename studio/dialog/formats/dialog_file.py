@@ -134,15 +134,16 @@ def _detect_by_lines(text: str, promised: Format | None) -> Format:
 
 def _detect_by_names(text: str, promised: Format | None) -> Format:
     """Tell a script from a screenplay: do names start the lines, or are they above them?"""
-    lines = list(filter(str.strip, text.splitlines()[:_LOOKED_AT_LINES]))
+    rows = text.splitlines()[:_LOOKED_AT_LINES]
+    lines = list(filter(str.strip, rows))
     named = sum(map(_begins_with_name, lines))
     if promised in (Format.CSV, Format.TSV) and 2 * named > len(lines):
         return Format.SCRIPT
     if promised in (None, Format.SCRIPT, Format.SRT, Format.VTT):
-        beginning = "\n".join(text.splitlines()[:_LOOKED_AT_LINES])
+        beginning = "\n".join(rows)
         if named and 2 * named >= len(lines):  # a scene's heading in a script makes no screenplay
             return Format.SCRIPT
-        is_play = find_play(list(enumerate(map(str.strip, beginning.splitlines()), 1))) is not None
+        is_play = find_play(list(enumerate(map(str.strip, rows), 1))) is not None
         if not is_play and looks_like_fountain(beginning, has_names=named > 0):
             return Format.FOUNTAIN
         return Format.SCRIPT if named or promised is None else promised
@@ -337,7 +338,7 @@ def read_dialog_text(text: str, options: ImportOptions = _DEFAULTS) -> Imported:
     Raises:
         ScriptError: It is too large, or no dialog.
     """
-    whole = _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
+    whole = text if text.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
     return import_dialog(whole.encode(), "The script", options)
 
 

@@ -35,6 +35,8 @@ _HOW = frozenset({"note", "notes", "tone", "how", "mood notes", "emotion/tone"})
 
 def find_markdown_table(text: str, remarks: ImportNotices) -> PastedTable | None:
     """The table that a text is, apart from headings and a model's remarks; None for other text."""
+    if "--" not in text or "|" not in text:  # as in most texts, which are long
+        return None
     rows = text.splitlines()
     rule = next((idx for idx, row in enumerate(rows) if _RULE.fullmatch(row)), 0)
     if rule == 0 or "|" not in rows[rule - 1]:
@@ -151,6 +153,8 @@ _FEWEST = 3
 
 def write_columns(text: str) -> str | None:
     """A radio script with names in one column and words in the next, as `NAME: words`."""
+    if "    " not in text and "\t" not in text:  # as in most texts
+        return None
     rows = text.splitlines()
     found = [_COLUMNS.fullmatch(row) for row in rows]
     named = sum(one is not None for one in found)
@@ -183,16 +187,18 @@ _TAGS = "What a file of lyrics says about the song isn't spoken; it is left out:
 
 def read_timed_rows(text: str, remarks: ImportNotices) -> list[Cue] | None:
     """Cues of a transcript with times in its rows: Whisper's, LRC, or YouTube's `.sbv`."""
-    rows = [(number, row.strip()) for number, row in enumerate(text.splitlines(), start=1)]
-    filled = [(number, row) for number, row in rows if row and not _LYRIC_TAG.fullmatch(row)]
-    if not filled:
+    written = text.splitlines()
+    visible = (row for row in map(str.strip, written) if row and not _LYRIC_TAG.fullmatch(row))
+    first = next(visible, "")
+    form = next((one for one in (_SBV, _TIMED_ROW, _LYRIC) if one.fullmatch(first)), None)
+    if form is None:  # as of most texts
         return None
-    first = filled[0][1]
-    if _SBV.fullmatch(first):
+    rows = [(number, row.strip()) for number, row in enumerate(written, start=1)]
+    filled = [(number, row) for number, row in rows if row and not _LYRIC_TAG.fullmatch(row)]
+    if form is _SBV:
         return list(_captions(filled))
-    form = next((one for one in (_TIMED_ROW, _LYRIC) if one.fullmatch(first)), None)
-    found = [form.fullmatch(row) for _, row in filled] if form else []
-    if form is None or not all(found):
+    found = [form.fullmatch(row) for _, row in filled]
+    if not all(found):
         return None
     starts = [_milliseconds(one["start"]) for one in found if one]
     for number, row in rows:

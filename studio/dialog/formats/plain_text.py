@@ -219,8 +219,9 @@ class _PlainTextReader:
     def _begin(self, header: Header, number: int) -> None:
         self._speaker, self._is_interrupted, self._is_action = header, False, False
         self._has_words = bool(header.text)
-        text = strip_markup(header.text)
-        self.script.begin(Header(header.speaker, header.attributes, text), number)
+        if (text := strip_markup(header.text)) != header.text:
+            header = Header(header.speaker, header.attributes, text)
+        self.script.begin(header, number)
 
     def _begin_narrator(self, number: int) -> None:
         name = self._narrator or FIRST_SPEAKER

@@ -20,6 +20,8 @@ _HOW = r"(?:\s*,?\s*(?P<how>[\[(][^\[\]()]{1,200}[\])]))?"
 # French plays have `NAME. — words`, and `NAME, à part. — words`.
 _ENDS = rf"(?:{_HOW}\.(?:_|\s?[—–]|--)?|,\s(?P<aside>\p{{Ll}}[^.:—–]{{1,60}})\.\s?[—–])"
 _CUE = regex.compile(rf"_?{_NAME}{_ENDS}(?:\s*(?P<text>(?<=[\s—–-])\S.*)|$)")
+_BEHIND_NAME = frozenset(".,[(")
+"""One of these comes behind the name in `_CUE`, and no name has a colon."""
 _SHOUTED = regex.compile(rf"_?{_NAME}{_HOW}(?:\s+(?P<text>\S.*)|$)")
 _DIRECTION = regex.compile(r"_?\[[^\[\]]*\]_?\.?|_[^_]+_\.?|\(_[^()]*_\)")
 _STAGE = regex.compile(r"\s*(?:Enter|Exit|Exeunt|Re-?enter|Flourish|Alarum|Curtain)\b.{0,200}")
@@ -138,6 +140,9 @@ def _is_said(row: str) -> bool:
 
 
 def _name_of(row: str, *, begins: bool) -> str | None:
+    before, colon, _ = row.partition(":")
+    if colon and _BEHIND_NAME.isdisjoint(before):  # as in a script, whose rows are many
+        return None
     found = _CUE.fullmatch(row)
     if found is None or name_key(found["name"]) in _NO_NAMES or _PARTS.match(found["name"]):
         return None

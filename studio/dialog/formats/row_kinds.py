@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import regex
 
@@ -17,8 +17,7 @@ from studio.dialog.tags import SOUND_TAGS, leading_pauses, sound_name
 from studio.errors import NameRejected, ScriptError
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedRow:
+class PlacedRow(NamedTuple):
     """A row and its number; whether it begins and ends a paragraph."""
 
     number: int
@@ -122,7 +121,7 @@ def place_rows(rows: list[Row]) -> Iterator[PlacedRow]:
 def number_rows(text: str) -> list[Row]:
     """Rows without white space and invisible characters around them."""
     return [
-        (number, _INVISIBLE.sub("", raw).rstrip())
+        (number, (raw if raw[:1].isalnum() else _INVISIBLE.sub("", raw)).rstrip())
         for number, raw in enumerate(text.splitlines(), start=1)
     ]
 
@@ -133,12 +132,9 @@ def cut_gutenberg(rows: list[Row]) -> tuple[list[Row], int | None]:
     Returns:
         The rows, and the number of the first one that is left out.
     """
-    marks = [
-        (idx, mark["which"])
-        for idx, (_, row) in enumerate(rows)
-        if row.startswith("***") and (mark := _GUTENBERG.match(row))
-    ]
-    pictures = [idx for idx, (_, row) in enumerate(rows) if row.startswith(_PICTURE)]
+    signs = [(idx, row) for idx, (_, row) in enumerate(rows) if row.startswith(("***", _PICTURE))]
+    marks = [(idx, mark["which"]) for idx, row in signs if (mark := _GUTENBERG.match(row))]
+    pictures = [idx for idx, row in signs if row.startswith(_PICTURE)]
     left = [*(idx for idx, _ in marks), *pictures]
     if not left:
         return rows, None
@@ -159,16 +155,19 @@ def join_brackets(rows: list[Row]) -> list[Row]:
     idx = 0
     while idx < len(rows):
         count = _count_bracketed(rows, idx)
-        joined.append((rows[idx][0], " ".join(row for _, row in rows[idx : idx + count])))
+        number, first = rows[idx]
+        text = first if count == 1 else " ".join(row for _, row in rows[idx : idx + count])
+        joined.append((number, text))
         idx += count
     return joined
 
 
 def _count_bracketed(rows: list[Row], idx: int) -> int:
     """How many rows the brackets that begin a row take; 1 if they don't take all of them."""
-    close = {"[": "]", "(": ")"}.get(rows[idx][1].removeprefix("_")[:1])
-    if close is None:
+    first = rows[idx][1]
+    if not first.startswith(("[", "(", "_[", "_(")):
         return 1
+    close = "]" if first.removeprefix("_")[0] == "[" else ")"
     for count, (_, row) in enumerate(rows[idx : idx + _MOST_JOINED_ROWS], start=1):
         if not row:
             return 1
@@ -232,7 +231,7 @@ def plain_title(title: str) -> str:
 
 def begins_transcript(row: str) -> bool:
     """Whether a heading says that the dialog itself begins below it."""
-    return _TRANSCRIPT.fullmatch(row) is not None
+    return row.startswith("#") and _TRANSCRIPT.fullmatch(row) is not None
 
 
 def begins_cast_list(row: str) -> bool:
@@ -312,11 +311,11 @@ def is_prose(rows: list[Row], names: Counter[str]) -> bool:
     """Whether text has no speakers, or only what looks like a few."""
     if not names:
         return not any(is_sound(row) for _, row in rows)
-    paragraphs = sum(
-        bool(row) and (idx == 0 or not rows[idx - 1][1]) for idx, (_, row) in enumerate(rows)
-    )
     first = next((row for _, row in rows if row), "")
     if BROKEN in names or header_of(first) is not None or max(names.values()) > 1:
         return False
+    paragraphs = sum(
+        bool(row) and (idx == 0 or not rows[idx - 1][1]) for idx, (_, row) in enumerate(rows)
+    )
     is_sentence = first.rstrip("”’\"'")[-1:] in (".", "!", "?") and not is_preface(first)
     return (2 if is_sentence else _FEW_NAMED) * names.total() < paragraphs

@@ -198,7 +198,7 @@ def line_body(view: LineView, document: Document) -> dict[str, Any]:
     take = take_body(view.take, document, view.issues) if view.take else None
     body = line_fields(view.line)
     body.update(  # in place, as there may be 20,000
-        state=view.state,
+        state=str(view.state),  # which is encoded faster than the enumeration
         message=view.message,
         take=take,
         n_takes=view.n_takes,
@@ -232,11 +232,10 @@ def speakers_body(session: ProjectSession) -> list[dict[str, Any]]:
     document, ground = session.document, session.render_context
     names: dict[str, str] = {}
     counts: dict[str, int] = {}
-    for line in document:
-        if line.speaker is not None:
-            key = name_key(line.speaker)
-            names.setdefault(key, line.speaker)
-            counts[key] = counts.get(key, 0) + 1
+    for name, count in document.count_speakers().items():
+        key = name_key(name)
+        names.setdefault(key, name)
+        counts[key] = counts.get(key, 0) + count
     voices = {key: ground.find_voice(name) for key, name in names.items()}
     colours = session.colours.choose(
         {key: voice.colour if voice else None for key, voice in voices.items()}
@@ -315,7 +314,7 @@ def line_fields(line: ProjectLine) -> dict[str, Any]:
     """A line as the page edits it."""
     # Not `asdict`, which copies deeply: a project may have 20,000 lines.
     values = dict(zip(_LINE_FIELDS, _get_line_values(line), strict=True))
-    values["params"] = dict(line.params)
+    values["kind"], values["params"] = str(line.kind), dict(line.params)
     return values
 
 

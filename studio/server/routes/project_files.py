@@ -29,7 +29,7 @@ from studio.errors import BadInput, Conflict
 from studio.hearing.timing_files import TimingFormat, write_timing
 from studio.project.document import MAX_PROJECT_NAME_CHARS
 from studio.project.ops import LineId
-from studio.project.project_file import MAX_BYTES, PROJECT_SUFFIX, is_archive, write_archive
+from studio.project.project_file import MAX_BYTES, PROJECT_SUFFIX, write_archive
 from studio.project.scene_export import (
     ExportState,
     SceneExport,
@@ -174,13 +174,12 @@ def _create_project(
     studio: Studio, file: BinaryIO, name: str, *, max_bytes: int, gap_s: float
 ) -> dict[str, Any]:
     name = PurePath(name).name
-    if is_archive(file):
-        file.seek(0)
-        unpacked_bytes = min(max_bytes * _UNPACKED, MAX_BYTES)
-        if (left_bytes := studio.disk_quota.left_bytes) is not None:
-            unpacked_bytes = min(unpacked_bytes, left_bytes)
-        session = studio.projects.import_file(file, max_bytes=unpacked_bytes)
-        return project_body(session, find_unfit_settings(session, studio.backends().values()))
+    unpacked_bytes = min(max_bytes * _UNPACKED, MAX_BYTES)
+    if (left_bytes := studio.disk_quota.left_bytes) is not None:
+        unpacked_bytes = min(unpacked_bytes, left_bytes)
+    brought = studio.projects.import_file(file, max_bytes=unpacked_bytes)
+    if brought is not None:
+        return project_body(brought, find_unfit_settings(brought, studio.backends().values()))
     file.seek(0)
     imported = import_dialog(file.read(MAX_SCRIPT_BYTES + 1), name or "The file")
     dialog, left_out = fit_settings(imported.dialog, studio.backend, studio.backends().values())

@@ -19,6 +19,7 @@ from studio.dialog.formats.dialog_file import ImportOptions, import_dialog, read
 from studio.dialog.model import MAX_NAME_CHARS, Dialog
 from studio.dialog.script import parse_script
 from studio.errors import FileDamaged, NameRejected, NotFound, ScriptError
+from studio.project.document import encode_line
 from studio.project.folder import LastPosition, save_last_position
 from studio.project.line_audio import compute_peaks, open_line_audio
 from studio.project.line_states import ProjectEvent
@@ -40,7 +41,6 @@ from studio.server.routes.bodies import (
     card_body,
     edit_body,
     job_body,
-    line_fields,
     news_body,
     project_body,
     take_body,
@@ -318,13 +318,9 @@ def keep_position(project: Project, place: LastPosition) -> dict[str, int]:
 def _read(studio: Studio, data: bytes, name: str, narrator: str) -> dict[str, Any]:
     read = import_dialog(data, name or _CLIPBOARD, ImportOptions(narrator=narrator or None))
     dialog, left_out = fit_settings(read.dialog, studio.backend, studio.backends().values())
-    # What a line doesn't say is left out, as in the edit that adds it; no new line is locked.
+    # What a line doesn't say is left out, as in the edit that adds it.
     lines = [
-        {
-            name: value
-            for name, value in line_fields(line).items()
-            if name != "locked" and value not in (None, "", {})
-        }
+        {"line_id": line.line_id, "kind": str(line.kind), **encode_line(line)}
         for line in create_lines(dialog)
     ]
     return {
