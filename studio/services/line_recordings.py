@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from studio.errors import AudioRejected, BadInput, Cancelled, Conflict, NotFound
 from studio.project.document import LineKind, ProjectLine
 from studio.project.history import Author
 from studio.project.line_states import EditEvent
+from studio.project.ops import Choose, DeleteTake, Op
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, TakeSource, generate_take_id
 from studio.quality.checks import IssueKind, QualityIssue
@@ -32,6 +33,9 @@ _LIMITS = replace(DEFAULT_LIMITS, max_duration_s=MAX_RECORDED_S)
 
 _KEPT_SILENCE_S = 0.15
 """What stays of the silence before and after what is said, in which people breathe."""
+
+_MAX_REMEMBERED = 100
+"""Of the latest recordings, which can be withdrawn: somebody who cancels does so within seconds."""
 
 _SILENT_PEAK_DB = -45.0
 _CLIPPED_SHARE = 0.001
@@ -46,12 +50,69 @@ class _Performance:
     issues: tuple[QualityIssue, ...]
 
 
+@dataclass(slots=True)
+class _Recording:
+    """A recording on its way to a take.
+
+    Attributes:
+        stopped: Set once nobody wants it any more.
+        lock: Held while it is kept and while it is withdrawn: either sees what the other did.
+        way_back: Edits that leave the line as it was before; none until it is a take.
+    """
+
+    stopped: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    way_back: Sequence[Op] = ()
+
+    def check_wanted(self) -> None:
+        """Check that somebody still wants it.
+
+        Raises:
+            Cancelled: Nobody does.
+        """
+        if self.stopped.is_set():
+            raise Cancelled("It was stopped.")
+
+    def keep(self, session: ProjectSession, take: Take, clip: Clip, author: Author) -> EditEvent:
+        """Make a take of it, unless it is withdrawn before or meanwhile.
+
+        Raises:
+            Cancelled: It was withdrawn; there is no take of it.
+        """
+        with self.lock:
+            line = session.document.lines.get(take.line_id)
+            news = session.add_take(take, clip, author, check=self.check_wanted)
+            self.way_back = (
+                Choose(op="choose", line_id=take.line_id, take_id=line and line.chosen),
+                DeleteTake(op="delete_take", take_id=take.take_id),
+            )
+            if self.stopped.is_set():
+                self._take_back(session, author)
+                self.check_wanted()
+        return news
+
+    def withdraw(self, session: ProjectSession, author: Author) -> None:
+        """Stop it, and take back what became of it."""
+        self.stopped.set()
+        with self.lock:
+            self._take_back(session, author)
+
+    def _take_back(self, session: ProjectSession, author: Author) -> None:
+        if self.way_back:
+            # Without the edit's id, which has taken effect; of its group, so both are one step.
+            session.edit(self.way_back, replace(author, edit_id=None), session.rev)
+            self.way_back = ()
+
+
 class LineRecordings:
     """Makes takes of recordings; from any event loop, and cancelling the call stops the work."""
 
     def __init__(self, engine: SpeechEngine) -> None:
         """Change voices on an engine."""
         self._engine = engine
+        # Guards the latest recordings, by the ids of their edits.
+        self._lock = threading.Lock()
+        self._latest: dict[str, _Recording] = {}
 
     async def add(
         self, session: ProjectSession, line_id: str, path: Path, author: Author, *, acted: bool
@@ -62,7 +123,7 @@ class LineRecordings:
             session: The project.
             line_id: A line that is spoken.
             path: The recording, of any format that `decode` reads.
-            author: Whose step of undo it is.
+            author: Whose step of undo it is; with an `edit_id`, `withdraw` finds it.
             acted: Whether it is changed to the voice of the line's speaker.
 
         Raises:
@@ -72,39 +133,66 @@ class LineRecordings:
             AudioRejected: The recording can't be decoded, or is silent, too short or too long.
             SampleRejected, ModelUnavailable, OutOfMemory: The voice can't be changed.
             StorageFailed: The take can't be written.
+            Cancelled: It was withdrawn; there is no take of it.
         """
-        stopped = threading.Event()
-        try:
-            return await asyncio.to_thread(
-                self._add, session, line_id, path, author, stopped.is_set if acted else None
-            )
-        finally:
-            stopped.set()
+        recording = self._find(author.edit_id)
 
-    def _add(
+        def make() -> EditEvent:
+            recording.check_wanted()
+            is_stopped = recording.stopped.is_set if acted else None
+            take, clip = self._perform(session, line_id, path, is_stopped)
+            return recording.keep(session, take, clip, author)
+
+        try:
+            return await asyncio.to_thread(make)
+        except asyncio.CancelledError:
+            recording.stopped.set()
+            raise
+
+    def withdraw(self, session: ProjectSession, author: Author) -> None:
+        """Stop a recording's work: it becomes no take, and is none any more if it was one already.
+
+        Args:
+            session: The project of the recording.
+            author: As in `add`, which may come later, too.
+
+        Raises:
+            Conflict: Its take was locked meanwhile.
+            StorageFailed: The project can't be written.
+        """
+        self._find(author.edit_id).withdraw(session, author)
+
+    def _find(self, edit_id: str | None) -> _Recording:
+        if edit_id is None:
+            return _Recording()
+        with self._lock:
+            found = self._latest.setdefault(edit_id, _Recording())
+            if len(self._latest) > _MAX_REMEMBERED:
+                del self._latest[next(iter(self._latest))]
+        return found
+
+    def _perform(
         self,
         session: ProjectSession,
         line_id: str,
         path: Path,
-        author: Author,
         is_stopped: Callable[[], bool] | None,
-    ) -> EditEvent:
+    ) -> tuple[Take, Clip]:
+        """The take and its sound, in the voice of the line's speaker if `is_stopped` is given."""
         line = _find_line(session, line_id)
         backend = session.backend
         if is_stopped is not None:
             check_can_convert(backend)  # before somebody waits for the decoder
         _, clip = decode_guarded(path, limits=_LIMITS, display_name="The recording")
         said = _check(clip)
-        take = _describe(line, said, session.render_context.voice_label(line))
+        take, clip = _describe(line, said, session.render_context.voice_label(line)), said.clip
         if is_stopped is not None:
             mood = line.params.get(MOOD)
             voice = session.cast.load_voice(line.speaker or "", str(mood) if mood else None)
-            clip = self._engine.convert(backend.name, said.clip, voice, is_stopped)
-            if is_stopped():
-                raise Cancelled("It was stopped.")
-            said = replace(said, clip=_at_studio_rate(clip))
+            clip = self._engine.convert(backend.name, clip, voice, is_stopped)
+            clip = _at_studio_rate(clip)
             take = replace(take, source=TakeSource.ACTED, backend=backend.name)
-        return session.add_take(replace(take, samples=len(said.clip)), said.clip, author)
+        return replace(take, samples=len(clip)), clip
 
 
 def _find_line(session: ProjectSession, line_id: str) -> ProjectLine:

@@ -149,9 +149,12 @@ export const startRender = (id, body) => post(projectPath(id, "/render"), body);
 /** Say words of a line again. @param {object} body {start, end, base_rev, client} @param {AbortSignal} signal */
 export const patchLine = (id, lineId, body, signal) =>
   json(projectPath(id, `/lines/${part(lineId)}/patch`), { method: "POST", body, signal });
-/** Make a take of a recording. @param {Blob} recording @param {Record<string, string>} about {acted, base_rev, client} @param {AbortSignal} signal */
+/** Make a take of a recording. @param {Blob} recording @param {Record<string, string>} about {acted, edit_id, base_rev, client} @param {AbortSignal} signal */
 export const recordLine = (id, lineId, recording, about, signal) =>
   json(projectPath(id, `/lines/${part(lineId)}/recording?${new URLSearchParams(about)}`), { method: "POST", body: recording, signal });
+/** Cancel a recording: whatever has become of it, it is no take then. @param {Record<string, string>} about {edit_id, base_rev, client} */
+export const withdrawRecording = (id, lineId, about) =>
+  request(projectPath(id, `/lines/${part(lineId)}/recording?${new URLSearchParams(about)}`), { method: "DELETE" });
 /** Where the play-head is, for table reads. @param {{line_id: string | null, playing: boolean}} heard */
 export const movePlayHead = (id, heard) => request(projectPath(id, "/heard"), { method: "PUT", body: heard });
 /** @returns {Promise<{review_id: string, made_at_s: number, used_at_s: number | null}[]>} */

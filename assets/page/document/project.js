@@ -257,13 +257,20 @@ export class Project {
 
   /**
    * Make a take of a recording of a line. @param {string} lineId @param {Blob} recording @param {boolean} acted whether the
-   * engine changes it to the voice of the speaker @param {AbortSignal} signal @returns {Promise<boolean>} whether it has that take now
+   * engine changes it to the voice of the speaker @param {AbortSignal} signal once it aborts there is no such take, also if
+   * the studio had made it already @returns {Promise<boolean>} whether it has that take now
    */
   async addRecording(lineId, recording, acted, signal) {
     const { id } = this;
     await this.flush();
     if (id !== this.id) return false;
-    this.#answered(await api.recordLine(id, lineId, recording, { acted: String(acted), base_rev: String(this.#base.rev), client: CLIENT }, signal));
+    const about = { edit_id: newId(), base_rev: String(this.#base.rev), client: CLIENT };
+    try {
+      this.#answered(await api.recordLine(id, lineId, recording, { ...about, acted: String(acted) }, signal));
+    } catch (error) {
+      if (signal.aborted) await api.withdrawRecording(id, lineId, about);
+      throw error;
+    }
     return true;
   }
 

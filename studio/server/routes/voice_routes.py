@@ -16,7 +16,7 @@ from studio.server.policies import (
     page_policy,
     upload_policy,
 )
-from studio.server.routes.bodies import AuthorBody, PatchBody, RequestBody, edit_body
+from studio.server.routes.bodies import MARK, AuthorBody, PatchBody, RequestBody, edit_body
 from studio.server.routes.project_routes import Project
 from studio.server.transfers import receive, unless_gone, wav_answer
 from studio.services.previews import MAX_PREVIEW_CHARS, Sentence
@@ -142,8 +142,25 @@ async def record(
 ) -> dict[str, Any]:
     """Make a take of a recording, which is the body, and choose it.
 
-    No engine makes such a take again: its `source` says that it was recorded.
+    No engine makes such a take again: its `source` says that it was recorded. One with an `edit_id`
+    can be withdrawn.
     """
+    author = query.author(group=query.edit_id)
     async with receive(request, studio) as path:
-        work = studio.recordings.add(project, line_id, path, query.author(), acted=query.acted)
+        work = studio.recordings.add(project, line_id, path, author, acted=query.acted)
         return edit_body(project, await unless_gone(request, work))
+
+
+class WithdrawalQuery(AuthorBody):
+    """The id that a recording was sent with."""
+
+    edit_id: str = Field(pattern=MARK)
+
+
+@voice_routes.delete("/projects/{project_id}/lines/{line_id}/recording", status_code=204)
+@page_policy(Access.GUEST, disk=DiskUse.EDIT)
+def withdraw_recording(
+    studio: StudioDep, project: Project, query: Annotated[WithdrawalQuery, Query()]
+) -> None:
+    """Cancel what `record` was asked with this `edit_id`: from now on it is no take."""
+    studio.recordings.withdraw(project, query.author(group=query.edit_id))
