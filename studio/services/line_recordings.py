@@ -83,7 +83,7 @@ class _Recording:
             line = session.document.lines.get(take.line_id)
             news = session.add_take(take, clip, author, check=self.check_wanted)
             self.way_back = (
-                Choose(op="choose", line_id=take.line_id, take_id=line and line.chosen),
+                Choose(op="choose", line_id=take.line_id, take_id=line.chosen if line else None),
                 DeleteTake(op="delete_take", take_id=take.take_id),
             )
             if self.stopped.is_set():

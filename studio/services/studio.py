@@ -18,9 +18,8 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.engine.renderer import SaveClip
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.errors import ModelInUse
-from studio.hearing.denoiser import GTCRN, Denoiser, DenoiserModel
-from studio.hearing.recogniser_catalogue import RECOGNISERS, RecogniserModel
-from studio.hearing.recognition import Recognisers
+from studio.hearing.hearing_models import HearingModels
+from studio.hearing.model_catalogue import HEARING_MODELS, HearingModel
 from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
 from studio.services.auditions import Auditions
@@ -50,8 +49,8 @@ class StudioOptions:
         backend_names: All backends, the best first.
         backend_reason: Why `auto` chose this one, and how to get a better one.
         voice_names: Voices by the names that programs send, in small letters.
-        denoiser: Takes noise out of samples.
-        recognisers: Those that check the words of takes where they are installed, the best first.
+        recognisers: The models that listen: those that check the words of takes where they are
+            installed, the best first, and others.
     """
 
     workspace: Path
@@ -59,8 +58,7 @@ class StudioOptions:
     backend_names: tuple[str, ...] = ("draft",)
     backend_reason: str | None = None
     voice_names: Mapping[str, str] = field(default_factory=dict)
-    recognisers: Mapping[str, RecogniserModel] = field(default_factory=lambda: RECOGNISERS)
-    denoiser: DenoiserModel = field(default_factory=lambda: GTCRN)
+    recognisers: Mapping[str, HearingModel] = field(default_factory=lambda: HEARING_MODELS)
 
 
 class Studio:
@@ -72,7 +70,7 @@ class Studio:
         aligner: Times the words of takes and renders.
         spoken_files: What was spoken for other programs, to be fetched.
         proposals: Edits that programs propose.
-        recognisers: Check the words of takes; None checks nothing.
+        recognisers: The models that listen, to words, voices and noise; None where nothing does.
         kept_loudness: What was measured of scenes.
     """
 
@@ -83,8 +81,7 @@ class Studio:
         disk_quota: DiskQuota | None = None,
         *,
         aligner: WordAligner | None = None,
-        recognisers: Recognisers | None = None,
-        denoiser: Denoiser | None = None,
+        recognisers: HearingModels | None = None,
     ) -> None:
         """Open a workspace; `start` starts the engine.
 
@@ -93,8 +90,8 @@ class Studio:
             engine: Renders; may be shared by several studios.
             disk_quota: Limits the workspace's size; None for no limit.
             aligner: Times words, for several studios; None for one of its own.
-            recognisers: Check the words of takes; None, as for visitors, checks nothing.
-            denoiser: Takes noise out of samples; None, as for visitors, doesn't.
+            recognisers: Check the words of takes, and take noise out of samples; None, as for
+                visitors, does neither.
 
         Raises:
             StorageFailed: The workspace can't be created or written.
@@ -134,7 +131,8 @@ class Studio:
             self.speakers,
             uploads,
             find_colour=self.projects.find_colour,
-            denoise=denoiser.denoise if denoiser else None,
+            denoise=recognisers.denoise if recognisers and recognisers.denoises else None,
+            embed=recognisers.embed if recognisers else None,
         )
         self.backend_name = options.backend_name
         self.backend_reason = options.backend_reason
@@ -173,10 +171,10 @@ class Studio:
             speeds=speeds,
         )
         engine.downloads.backend_names = options.backend_names
-        recognisers = Recognisers(
+        recognisers = HearingModels(
             eviction, catalogue=options.recognisers, notify=engine.changes.append
         )
-        return cls(options, engine, recognisers=recognisers, denoiser=Denoiser(options.denoiser))
+        return cls(options, engine, recognisers=recognisers)
 
     def start(self) -> None:
         """Start the engine."""
@@ -236,7 +234,7 @@ class Studio:
         self.engine.unload(self.backend_name)
 
     def download_voice(self, name: str, *, choose: bool = False) -> None:
-        """Start or resume the download of the weights of a backend or recogniser.
+        """Start or resume the download of the weights of a backend or a model that listens.
 
         Args:
             name: A recogniser checks the takes of open projects once it is here.
@@ -270,7 +268,7 @@ class Studio:
             self.engine.cancel_download(name)
 
     def remove_voice(self, name: str) -> None:
-        """Unload a backend or recogniser and delete its weights.
+        """Unload a backend or a model that listens, and delete its weights.
 
         Raises:
             SettingError: There is no such backend.
@@ -291,7 +289,7 @@ class Studio:
         self.engine.remove_weights(backend.name)
 
     def set_idle_timeout(self, idle_timeout_s: float) -> None:
-        """Change after how many idle seconds voices and recognisers are unloaded; 0 keeps them.
+        """Change after how many idle seconds voices and what listens are unloaded; 0 keeps them.
 
         Raises:
             NotAllowed: Only the owner may.
@@ -316,7 +314,7 @@ class Studio:
             self._speed_probe.stop()
             self.engine.retire(previous)
 
-    def _recognisers_with(self, name: str) -> Recognisers | None:
-        """The recognisers, if one of them has this name; backends are called otherwise."""
+    def _recognisers_with(self, name: str) -> HearingModels | None:
+        """The models that listen, if one has this name; backends are called otherwise."""
         found = self.recognisers
         return found if found is not None and name in found.catalogue else None

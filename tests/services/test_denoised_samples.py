@@ -31,8 +31,9 @@ class Bench:
         self.now = datetime(2026, 11, 1, tzinfo=UTC)
         self.library = SpeakerLibrary(root / "speakers", now=lambda: self.now)
         self.uploads = SampleUploads(root / "uploads")
-        denoise = Denoiser(write_gtcrn(root / "model")).denoise
-        self.voices = VoiceLibrary(self.library, self.uploads, denoise=denoise)
+        denoiser = Denoiser(write_gtcrn(root / "model"))
+        denoiser.load(lambda _: None)
+        self.voices = VoiceLibrary(self.library, self.uploads, denoise=denoiser.denoise)
         self._path = root / "noisy.wav"
         voice = voice_like(4.0).samples
         hiss = np.random.default_rng(4).normal(size=len(voice)) * 0.01
