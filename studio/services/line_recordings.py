@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,23 +18,20 @@ from studio.audio.guarded_decode import decode_guarded
 from studio.dialog.planning import MOOD
 from studio.engine.engine import SpeechEngine
 from studio.engine.voice_conversion import check_can_convert
-from studio.errors import AudioRejected, BadInput, Cancelled, Conflict, NotFound
+from studio.errors import AudioRejected, BadInput, Conflict, NotFound
 from studio.project.document import LineKind, ProjectLine
 from studio.project.history import Author
 from studio.project.line_states import EditEvent
-from studio.project.ops import Choose, DeleteTake, Op
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, TakeSource, generate_take_id
 from studio.quality.checks import IssueKind, QualityIssue
+from studio.services.pending_takes import PendingTakes
 
 MAX_RECORDED_S = 300.0
 _LIMITS = replace(DEFAULT_LIMITS, max_duration_s=MAX_RECORDED_S)
 
 _KEPT_SILENCE_S = 0.15
 """What stays of the silence before and after what is said, in which people breathe."""
-
-_MAX_REMEMBERED = 100
-"""Of the latest recordings, which can be withdrawn: somebody who cancels does so within seconds."""
 
 _SILENT_PEAK_DB = -45.0
 _CLIPPED_SHARE = 0.001
@@ -50,69 +46,13 @@ class _Performance:
     issues: tuple[QualityIssue, ...]
 
 
-@dataclass(slots=True)
-class _Recording:
-    """A recording on its way to a take.
-
-    Attributes:
-        stopped: Set once nobody wants it any more.
-        lock: Held while it is kept and while it is withdrawn: either sees what the other did.
-        way_back: Edits that leave the line as it was before; none until it is a take.
-    """
-
-    stopped: threading.Event = field(default_factory=threading.Event)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    way_back: Sequence[Op] = ()
-
-    def check_wanted(self) -> None:
-        """Check that somebody still wants it.
-
-        Raises:
-            Cancelled: Nobody does.
-        """
-        if self.stopped.is_set():
-            raise Cancelled("It was stopped.")
-
-    def keep(self, session: ProjectSession, take: Take, clip: Clip, author: Author) -> EditEvent:
-        """Make a take of it, unless it is withdrawn before or meanwhile.
-
-        Raises:
-            Cancelled: It was withdrawn; there is no take of it.
-        """
-        with self.lock:
-            line = session.document.lines.get(take.line_id)
-            news = session.add_take(take, clip, author, check=self.check_wanted)
-            self.way_back = (
-                Choose(op="choose", line_id=take.line_id, take_id=line.chosen if line else None),
-                DeleteTake(op="delete_take", take_id=take.take_id),
-            )
-            if self.stopped.is_set():
-                self._take_back(session, author)
-                self.check_wanted()
-        return news
-
-    def withdraw(self, session: ProjectSession, author: Author) -> None:
-        """Stop it, and take back what became of it."""
-        self.stopped.set()
-        with self.lock:
-            self._take_back(session, author)
-
-    def _take_back(self, session: ProjectSession, author: Author) -> None:
-        if self.way_back:
-            # Without the edit's id, which has taken effect; of its group, so both are one step.
-            session.edit(self.way_back, replace(author, edit_id=None), session.rev)
-            self.way_back = ()
-
-
 class LineRecordings:
     """Makes takes of recordings; from any event loop, and cancelling the call stops the work."""
 
-    def __init__(self, engine: SpeechEngine) -> None:
-        """Change voices on an engine."""
+    def __init__(self, engine: SpeechEngine, pending: PendingTakes) -> None:
+        """Change voices on an engine; the takes can be withdrawn while they are `pending`."""
         self._engine = engine
-        # Guards the latest recordings, by the ids of their edits.
-        self._lock = threading.Lock()
-        self._latest: dict[str, _Recording] = {}
+        self._pending = pending
 
     async def add(
         self, session: ProjectSession, line_id: str, path: Path, author: Author, *, acted: bool
@@ -123,7 +63,7 @@ class LineRecordings:
             session: The project.
             line_id: A line that is spoken.
             path: The recording, of any format that `decode` reads.
-            author: Whose step of undo it is; with an `edit_id`, `withdraw` finds it.
+            author: Whose step of undo it is; with an `edit_id` it can be withdrawn.
             acted: Whether it is changed to the voice of the line's speaker.
 
         Raises:
@@ -135,41 +75,16 @@ class LineRecordings:
             StorageFailed: The take can't be written.
             Cancelled: It was withdrawn; there is no take of it.
         """
-        recording = self._find(author.edit_id)
+        pending = self._pending.find(author)
 
         def make() -> EditEvent:
-            recording.check_wanted()
-            is_stopped = recording.stopped.is_set if acted else None
+            pending.check_wanted()
+            is_stopped = pending.stopped.is_set if acted else None
             take, clip = self._perform(session, line_id, path, is_stopped)
-            return recording.keep(session, take, clip, author)
+            return pending.add(session, take, clip, author)
 
-        try:
+        with pending.unless_cancelled():
             return await asyncio.to_thread(make)
-        except asyncio.CancelledError:
-            recording.stopped.set()
-            raise
-
-    def withdraw(self, session: ProjectSession, author: Author) -> None:
-        """Stop a recording's work: it becomes no take, and is none any more if it was one already.
-
-        Args:
-            session: The project of the recording.
-            author: As in `add`, which may come later, too.
-
-        Raises:
-            Conflict: Its take was locked meanwhile.
-            StorageFailed: The project can't be written.
-        """
-        self._find(author.edit_id).withdraw(session, author)
-
-    def _find(self, edit_id: str | None) -> _Recording:
-        if edit_id is None:
-            return _Recording()
-        with self._lock:
-            found = self._latest.setdefault(edit_id, _Recording())
-            if len(self._latest) > _MAX_REMEMBERED:
-                del self._latest[next(iter(self._latest))]
-        return found
 
     def _perform(
         self,

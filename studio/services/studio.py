@@ -25,6 +25,7 @@ from studio.project.projects import Projects
 from studio.services.auditions import Auditions
 from studio.services.line_patches import LinePatches
 from studio.services.line_recordings import LineRecordings
+from studio.services.pending_takes import PendingTakes
 from studio.services.previews import VoicePreviews
 from studio.services.proposals import Proposals
 from studio.services.render_jobs import RenderJobs, RenderOptions
@@ -68,6 +69,7 @@ class Studio:
         backend_name: The backend of a render that doesn't name one.
         backend_reason: Why `auto` chose it, and how to get a better one; None if a person chose it.
         aligner: Times the words of takes and renders.
+        pending_takes: Takes that somebody waits for, and may cancel.
         spoken_files: What was spoken for other programs, to be fetched.
         proposals: Edits that programs propose.
         recognisers: The models that listen, to words, voices and noise; None where nothing does.
@@ -109,12 +111,14 @@ class Studio:
         self.previews = VoicePreviews(self.speakers, engine)
         self.auditions = Auditions(self.speakers, self.previews)
         self._speed_probe = SpeedProbe(self.speakers, engine)
+        self.pending_takes = PendingTakes()
         self.patches = LinePatches(
             self.previews,
             self.aligner.align_words,
             lambda clip, said: engine.renderer.check(clip, said),  # which may be replaced later
+            self.pending_takes,
         )
-        self.recordings = LineRecordings(engine)
+        self.recordings = LineRecordings(engine, self.pending_takes)
         self.projects = Projects(
             options.workspace / "projects",
             engine,

@@ -186,7 +186,7 @@ def files(session: ProjectSession) -> list[str]:
 
 @pytest.mark.parametrize("acted", [False, True])
 def test_a_recording_that_is_withdrawn_before_it_came_is_no_take(studio, session, tmp_path, acted):
-    studio.recordings.withdraw(session, named("one"))
+    studio.pending_takes.withdraw(session, named("one"))
     with pytest.raises(Cancelled):
         add(studio, session, sound(tmp_path / "one.wav"), named("one"), acted=acted)
     assert files(session) == []
@@ -198,7 +198,7 @@ def test_one_that_is_withdrawn_as_its_conversion_ends_is_no_take(studio, session
 
     def convert_and_withdraw(*given, **how):
         changed = convert(*given, **how)
-        studio.recordings.withdraw(session, named("one"))
+        studio.pending_takes.withdraw(session, named("one"))
         return changed
 
     acting.convert = convert_and_withdraw
@@ -213,7 +213,7 @@ def test_one_that_is_a_take_already_is_taken_back(studio, session, tmp_path, act
     add(studio, session, sound(tmp_path / "one.wav"), named("one"), acted=acted)
     assert len(session.list_takes(before.line_id)) == 2
     for edit_id in ("one", "one", "another"):
-        studio.recordings.withdraw(session, named(edit_id))
+        studio.pending_takes.withdraw(session, named(edit_id))
         assert [one.take_id for one in session.list_takes(before.line_id)] == [before.take_id]
         assert session.document.lines[before.line_id].chosen == before.take_id
 

@@ -132,13 +132,8 @@ def test_a_recording_whose_take_is_there_when_it_is_cancelled_is_none(page, writ
     page.uncheck("#record-acted")
     answers = []
 
-    def hold(route):
-        if route.request.method == "POST":
-            answers.append(route.fetch())  # and the page waits for it
-        else:
-            route.continue_()
-
-    page.route("**/lines/*/recording?*", hold)
+    # The studio answers, and the page waits for it.
+    page.route("**/lines/*/recording?*", lambda route: answers.append(route.fetch()))
     try:
         page.set_input_files("#record-file", recording)
         while not answers:

@@ -117,10 +117,11 @@ async def say_again(
 ) -> dict[str, Any]:
     """Say words of a ready line again, and lay them into a new take of it, which is chosen.
 
-    Nothing but these words is new; the take's `patch` says which samples.
+    Nothing but these words is new; the take's `patch` says which samples. One with an `edit_id` can
+    be withdrawn.
     """
     marked = (body.start, body.end)
-    author = body.author()
+    author = body.author(group=body.edit_id)
     saying = studio.patches.say_again(project, line_id, marked, author)
     return edit_body(project, await unless_gone(request, saying))
 
@@ -152,15 +153,15 @@ async def record(
 
 
 class WithdrawalQuery(AuthorBody):
-    """The id that a recording was sent with."""
+    """The id with which a take was asked for."""
 
     edit_id: str = Field(pattern=MARK)
 
 
-@voice_routes.delete("/projects/{project_id}/lines/{line_id}/recording", status_code=204)
+@voice_routes.delete("/projects/{project_id}/pending-take", status_code=204)
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def withdraw_recording(
+def withdraw_take(
     studio: StudioDep, project: Project, query: Annotated[WithdrawalQuery, Query()]
 ) -> None:
-    """Cancel what `record` was asked with this `edit_id`: from now on it is no take."""
-    studio.recordings.withdraw(project, query.author(group=query.edit_id))
+    """Cancel what `record` or `say_again` was asked with this `edit_id`: there is no such take."""
+    studio.pending_takes.withdraw(project, query.author(group=query.edit_id))
