@@ -25,7 +25,7 @@ from studio.engine.speech_speed import SpeechSpeeds
 from studio.engine.weight_downloads import WeightDownloads
 from studio.errors import BadInput, ModelUnavailable, SettingError
 from studio.hearing.hearing_models import create_listener
-from studio.hearing.listener import Listener
+from studio.hearing.listeners import Listener
 from studio.hearing.model_catalogue import (
     HEARING_MODELS,
     HearingModel,

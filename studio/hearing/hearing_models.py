@@ -17,8 +17,7 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.engine.model_pool import ModelPool
 from studio.engine.weight_downloads import WeightDownloads
 from studio.errors import Cancelled, ModelUnavailable, SettingError
-from studio.hearing.denoiser import Denoiser
-from studio.hearing.listener import Listener
+from studio.hearing.listeners import Denoiser, Listener, VoiceEmbedder
 from studio.hearing.model_catalogue import HEARING_MODELS, HearingModel, Purpose
 from studio.hearing.recognition import (
     Recogniser,
@@ -26,7 +25,6 @@ from studio.hearing.recognition import (
     identify_language,
     lower_priority,
 )
-from studio.hearing.voice_embedding import VoiceEmbedder
 
 log = logging.getLogger(__name__)
 

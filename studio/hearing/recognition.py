@@ -17,7 +17,7 @@ from studio.backends.sherpa import load_check
 from studio.backends.sherpa.catalogue import find_folders
 from studio.backends.sherpa.sherpa_model import locate_files, try_load
 from studio.errors import AudioRejected, Cancelled
-from studio.hearing.listener import Listener
+from studio.hearing.listeners import Listener
 from studio.hearing.model_catalogue import HearingModel
 
 LONGEST_PIECE_S = 24.0

@@ -11,7 +11,7 @@ from voice_like import voice_like
 from studio.audio.analysis import measure_levels
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.errors import ModelUnavailable
-from studio.hearing.denoiser import Denoiser
+from studio.hearing.listeners import Denoiser
 from studio.hearing.model_catalogue import HEARING_MODELS, HearingModel
 
 pytest.importorskip("sherpa_onnx")

@@ -11,9 +11,9 @@ from spoken_lines import VoiceReader
 from studio.audio.clip import Clip
 from studio.backends.espeak.backend import DraftBackend
 from studio.errors import ModelUnavailable
+from studio.hearing.listeners import VoiceEmbedder, pack_voiceprint
 from studio.hearing.model_catalogue import HEARING_MODELS, HearingModel
 from studio.hearing.take_check import TakeCheck
-from studio.hearing.voice_embedding import VoiceEmbedder, pack_voiceprint
 from studio.quality.checks import ExpectedSpeech
 from studio.quality.voice_drift import build_baseline, find_outliers
 

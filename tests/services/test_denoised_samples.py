@@ -14,7 +14,7 @@ from studio.audio.analysis import measure_levels
 from studio.audio.clip import Clip, write_wav
 from studio.audio.decode import decode
 from studio.errors import BadInput, NotFound
-from studio.hearing.denoiser import Denoiser
+from studio.hearing.listeners import Denoiser
 from studio.services.voice_library import NewSample, TrimSpec, VoiceLibrary
 from studio.voices.library import SpeakerLibrary
 from studio.voices.samples import SampleUploads
