@@ -306,6 +306,7 @@ export class Project {
     return steps;
   }
 
+  /** @param {EditAnswer} answer */
   #answered({ rev, changes }) {
     if (changes && rev > this.#base.rev) this.#base = withChanges(this.#base, rev, changes);
     this.#rebuild();
