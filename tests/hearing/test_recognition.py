@@ -177,7 +177,7 @@ def test_no_recogniser_for_the_language(recognisers):
     assert recognisers.find("en-GB") is not None
     with pytest.raises(ModelUnavailable, match="No recogniser for “cy” is installed"):
         recognisers.transcribe(Clip.silence(1.0), "cy")
-    with pytest.raises(SettingError, match="There is no recogniser “nobody”"):
+    with pytest.raises(SettingError, match="There is no model “nobody” that listens"):
         recognisers.unload("nobody")
 
 

@@ -5,6 +5,7 @@ The tests build on one another: what one downloads, the next one finds.
 
 import pytest
 from draft_ears import FOLDER
+from playwright.sync_api import expect
 from ui_steps import fill, make, studio_url, violations
 
 pytest.importorskip("sherpa_onnx")
@@ -75,6 +76,7 @@ def test_the_setting_says_that_nothing_hears_missing_words_and_leads_to_the_card
     window.wait_for_selector("#project-panel", state="hidden")
     window.wait_for_selector("#model-panel:not([hidden])")
     assert window.evaluate("() => document.activeElement.id") == "recognisers-part"
+    expect(window.locator("#recognisers-title")).to_be_in_viewport()
     assert violations(window, ["#model-panel"]) == []
 
 

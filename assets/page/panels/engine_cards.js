@@ -246,7 +246,8 @@ export class EngineCards {
 function showListeners() {
   byId("project-open").click(); // closes its panel
   byId("model-chip").click();
-  byId("recognisers-part").focus();
+  byId("recognisers-part").focus({ preventScroll: true });
+  byId("recognisers-part").scrollIntoView({ block: "start" });
 }
 
 /** @param {string} text */
