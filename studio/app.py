@@ -27,7 +27,6 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.engine.speech_speed import SPEEDS_FILE, SpeechSpeeds
 from studio.errors import SettingError, StudioError
 from studio.hearing.take_check import TakeCheck
-from studio.hearing.voice_embedding import VoiceEmbedder
 from studio.services.studio import Studio, StudioOptions
 from studio.settings import Settings
 from studio.setup.commands import program, with_command
@@ -185,8 +184,9 @@ def _studio(settings: Settings) -> Studio:
         ),
         speeds=speeds,
     )
-    studio.voices.embed = VoiceEmbedder().embed
-    studio.engine.renderer.check = TakeCheck(studio.aligner.readings.read, studio.voices.embed)
+    if studio.recognisers is not None:
+        read, embed = studio.aligner.readings.read, studio.recognisers.embed
+        studio.engine.renderer.check = TakeCheck(read, embed)
     return studio
 
 

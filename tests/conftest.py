@@ -17,7 +17,7 @@ from serving import end_forks
 from studio.backends.base import Backend
 from studio.backends.registry import create
 from studio.engine.model_manager import EvictionPolicy
-from studio.hearing.recogniser_catalogue import RecogniserModel
+from studio.hearing.model_catalogue import HearingModel
 from studio.services.studio import Studio, StudioOptions
 
 # How long an example takes says more of what else the machine does than of the example. The suite
@@ -92,7 +92,7 @@ def open_studio(tmp_path: Path) -> Iterator[OpenStudio]:
         *,
         max_concurrency: int = 3,
         eviction: EvictionPolicy | None = None,
-        recognisers: Mapping[str, RecogniserModel] | None = None,
+        recognisers: Mapping[str, HearingModel] | None = None,
         **options: object,
     ) -> Studio:
         studio = Studio.open(

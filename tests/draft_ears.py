@@ -6,22 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from studio.backends.sherpa.catalogue import HubSource
-from studio.hearing.recogniser_catalogue import RecogniserModel
+from studio.hearing.model_catalogue import HearingModel, Purpose
 
 FOLDER = Path(__file__).parent / "hearing" / "draft_ears"
 
 
-def catalogue(folder: Path = FOLDER) -> Mapping[str, RecogniserModel]:
+def catalogue(folder: Path = FOLDER) -> Mapping[str, HearingModel]:
     """A catalogue with this recogniser alone, in a folder of its own."""
-    model = RecogniserModel(
-        "draft-ears",
-        "Draft ears",
-        "nemo_ctc",
-        "Understands the draft voice in English.",
-        ("en",),
-        "MIT",
-        "MIT",
-        (folder / "model.onnx").stat().st_size if folder.is_dir() else 0,
+    model = HearingModel(
+        name="draft-ears",
+        title="Draft ears",
+        purpose=Purpose.WORDS,
+        family="nemo_ctc",
+        summary="Understands the draft voice in English.",
+        languages=("en",),
+        code_licence="MIT",
+        weights_licence="MIT",
+        size_bytes=(folder / "model.onnx").stat().st_size if folder.is_dir() else 0,
         word_times=True,
         sources=(HubSource(str(folder), {"model": "model.onnx", "tokens": "tokens.txt"}),),
     )

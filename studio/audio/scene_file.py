@@ -148,40 +148,55 @@ class Scene:
             raise Conflict("Nothing has been spoken yet, so there is nothing to save.")
         check_export_options(path, options)
         check_size(self.timeline, path, 0)  # before it is read through for its level
-        passes = _PassProgress(on_progress)
-        target = options.mastering.target
+        passes = _PassProgress(self.timeline, on_progress)
+        form = self._build_form(path, options)
+        known = self._measure(options.mastering, passes.watch)
+        self._write_file(path, options, known.master, form, passes.begin())
+        found = None
+        if options.is_measured:
+            found = self._find_loudness(path, options, known, form, passes.watch)
+        passes.end()
+        return found
+
+    def _build_form(self, path: Path, options: ExportOptions) -> FileForm:
         tags = replace(self.tags, chapters=self.list_chapters())
+        target = options.mastering.target
         mp3 = target.mp3 if target else STUDIO_MP3
         documents: dict[str, bytes] = {}
         if options.captions and _is_zip(path):
             documents = {f"scene{suffix}": data for suffix, data in self.write_captions().items()}
-        form = FileForm(tags, mp3, options.kbps, options.names, options.podcast, documents)
+        return FileForm(tags, mp3, options.kbps, options.names, options.podcast, documents)
 
-        def watch(blocks: Iterable[Samples], rate_hz: int = STUDIO_RATE_HZ) -> Iterator[Samples]:
-            return report_progress(blocks, self.timeline, passes.begin(), rate_hz=rate_hz)
+    def _write_file(
+        self,
+        path: Path,
+        options: ExportOptions,
+        master: Master,
+        form: FileForm,
+        on_progress: OnProgress | None,
+    ) -> None:
+        if not _is_zip(path):
+            export_audio(path, self.timeline, master=master, form=form, on_progress=on_progress)
+            return
+        export = export_tracks if options.tracks else export_zip
+        export(
+            path,
+            self.timeline,
+            self.captions,
+            master=master,
+            form=form,
+            on_progress=on_progress,
+        )
 
-        known = self._measure(options.mastering, watch)
-        master = known.master
-        if _is_zip(path):
-            export = export_tracks if options.tracks else export_zip
-            export(
-                path,
-                self.timeline,
-                self.captions,
-                master=master,
-                form=form,
-                on_progress=passes.begin(),
-            )
-        else:
-            export_audio(path, self.timeline, master=master, form=form, on_progress=passes.begin())
-        found = None
-        if options.is_measured:
-            name = f"{path.suffix.lower()} {options.kbps or ''}".strip()
-            found = known.find_loudness(name)
-            if found is None:
-                found = self._measure_file(path, master, form, watch)
-                self._keep(options.mastering, known.with_loudness(name, found))
-        passes.end()
+    def _find_loudness(
+        self, path: Path, options: ExportOptions, known: Measurement, form: FileForm, watch: Watch
+    ) -> Loudness:
+        """What a finished file holds: as it was kept for one of its kind, or read once more."""
+        name = f"{path.suffix.lower()} {options.kbps or ''}".strip()
+        found = known.find_loudness(name)
+        if found is None:
+            found = self._measure_file(path, known.master, form, watch)
+            self._keep(options.mastering, known.with_loudness(name, found))
         return found
 
     def _measure_file(self, path: Path, master: Master, form: FileForm, watch: Watch) -> Loudness:
@@ -250,7 +265,8 @@ def describe_result(loudness: Loudness, options: ExportOptions) -> tuple[str, ..
 class _PassProgress:
     """Reports one growing share for passes that each go from 0 to 1."""
 
-    def __init__(self, on_progress: OnProgress | None) -> None:
+    def __init__(self, timeline: Timeline, on_progress: OnProgress | None) -> None:
+        self._timeline = timeline
         self._on_progress = on_progress
         self._reported = 0.0
 
@@ -260,6 +276,10 @@ class _PassProgress:
             return None
         base, left = self._reported, (1 - self._reported) * _PASS_SHARE
         return lambda share: self._report(base + left * share)
+
+    def watch(self, blocks: Iterable[Samples], rate_hz: int = STUDIO_RATE_HZ) -> Iterator[Samples]:
+        """Pass on the scene's blocks, in a pass of their own."""
+        return report_progress(blocks, self._timeline, self.begin(), rate_hz=rate_hz)
 
     def end(self) -> None:
         self._report(1.0)

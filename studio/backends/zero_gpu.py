@@ -190,6 +190,7 @@ def _run_call(
             yield _serialize(backend, made) if isinstance(made, Conditioning) else made
     except StudioError as error:
         yield _Fault(error)
+    # Broad, as an exception of a library may not be pickled on its way to the studio's process.
     except Exception as error:
         log.exception("%s failed on the lent card", call.backend)
         reason = f"{type(error).__name__}: {error}"

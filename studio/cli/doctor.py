@@ -131,7 +131,7 @@ def _capacities(options: BackendOptions) -> list[tuple[str, str]]:
 def _capacity(backend: ReportsCapacity) -> str | None:
     try:
         return backend.describe_capacity()
-    # Such as a card that is present but refuses a context.
+    # Broad, as above: such as a card that is present but refuses a context.
     except Exception as error:
         log.debug("capacity", exc_info=True)
         return f"can't be told: {type(error).__name__}: {error}".splitlines()[0]

@@ -24,9 +24,14 @@ from studio.engine.model_pool import ModelPool
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.engine.weight_downloads import WeightDownloads
 from studio.errors import BadInput, ModelUnavailable, SettingError
-from studio.hearing.recogniser_catalogue import RECOGNISERS, RecogniserModel, describe_recognisers
-from studio.hearing.recognition import Recogniser
-from studio.hearing.voice_embedding import EMBEDDING_MODELS, EmbeddingModel, VoiceEmbedder
+from studio.hearing.hearing_models import create_listener
+from studio.hearing.listeners import Listener
+from studio.hearing.model_catalogue import (
+    HEARING_MODELS,
+    HearingModel,
+    describe_models,
+    list_recognisers,
+)
 from studio.services.studio import RenderOptions, Studio
 from studio.storage.disk import format_bytes
 
@@ -67,11 +72,9 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
     name: str | None = arguments.engine
     if name is None:
         raise SettingError(f"Name a voice engine: voices {arguments.action} kitten.")
-    engine: Backend | Recogniser | VoiceEmbedder
-    if name in RECOGNISERS and arguments.action != "try":
-        engine, card = Recogniser(RECOGNISERS[name]), _card_of(RECOGNISERS[name])
-    elif name in EMBEDDING_MODELS and arguments.action != "try":
-        engine, card = VoiceEmbedder(EMBEDDING_MODELS[name]), _card_of(EMBEDDING_MODELS[name])
+    engine: Backend | Listener
+    if name in HEARING_MODELS and arguments.action != "try":
+        engine, card = create_listener(HEARING_MODELS[name]), _card_of(HEARING_MODELS[name])
     else:
         engine = registry.create(name, tools.options)
         card = registry.find_card(engine)
@@ -81,7 +84,7 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
         case "remove":
             return _remove(engine, tools, is_sure=arguments.yes)
         case _:
-            assert not isinstance(engine, Recogniser | VoiceEmbedder)
+            assert not isinstance(engine, Listener)
             return _try(arguments, engine, tools)
 
 
@@ -97,15 +100,20 @@ def _list(tools: VoiceTools, *, as_json: bool) -> int:
     print()
     _list_recognisers(as_json=False)
     print()
+    recognisers = list_recognisers(HEARING_MODELS)
+    others = {name: one for name, one in HEARING_MODELS.items() if name not in recognisers}
     _print_table(
-        ("NAME", "TELLS VOICES APART", "STATE", "LICENCE"),
-        map(_row_of_embedder, EMBEDDING_MODELS.values()),
+        ("NAME", "OTHER MODELS THAT LISTEN", "STATE", "LICENCE"),
+        (
+            (one["name"], one["title"], _describe_state(one), _describe_licences(one))
+            for one in map(_add_state, describe_models(others))
+        ),
     )
     return 0
 
 
 def _list_recognisers(*, as_json: bool) -> int:
-    rows = [_add_state(card) for card in describe_recognisers(RECOGNISERS)]
+    rows = [_add_state(card) for card in describe_models(list_recognisers(HEARING_MODELS))]
     if as_json:
         print(json.dumps(rows, ensure_ascii=False, indent=1))
         return 0
@@ -118,9 +126,7 @@ def _list_recognisers(*, as_json: bool) -> int:
                 _describe_state(one),
                 str(len(one["languages"])),
                 "yes" if one["word_times"] else "no",
-                describe_licence(
-                    one["code_licence"], one["weights_licence"], one["non_commercial"]
-                ),
+                _describe_licences(one),
             )
             for one in rows
         ),
@@ -131,19 +137,12 @@ def _list_recognisers(*, as_json: bool) -> int:
 def _add_state(card: dict[str, Any]) -> dict[str, Any]:
     """A recogniser's card as one object of `voices list --recognisers --json`."""
     lacks = card["reason"] or card["to_fetch"]
-    shown = {name: value for name, value in card.items() if name not in ("reason", "to_fetch")}
+    hidden = ("reason", "to_fetch", "purpose")
+    shown = {name: value for name, value in card.items() if name not in hidden}
     return shown | {"ready": lacks is None, "lacks": lacks}
 
 
-def _row_of_embedder(model: EmbeddingModel) -> tuple[str, ...]:
-    embedder = VoiceEmbedder(model)
-    is_ready = (embedder.unavailable() or embedder.to_fetch()) is None
-    state = _describe_state({"ready": is_ready, "download_bytes": model.size_bytes})
-    licence = describe_licence(model.code_licence, model.weights_licence, model.non_commercial)
-    return model.name, model.title, state, licence
-
-
-def _card_of(model: RecogniserModel | EmbeddingModel) -> EngineCard:
+def _card_of(model: HearingModel) -> EngineCard:
     return EngineCard(
         model.summary,
         model.code_licence,
@@ -184,7 +183,7 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
         voices,
         str(len(one["languages"]) or ""),
         shown,
-        describe_licence(one["code_licence"], one["weights_licence"], one["non_commercial"]),
+        _describe_licences(one),
     )
 
 
@@ -199,7 +198,11 @@ def describe_licence(code: str, weights: str, non_commercial: bool) -> str:
     return f"not for commercial use; {both}" if non_commercial else both
 
 
-def _install(backend: Backend | Recogniser | VoiceEmbedder, card: EngineCard) -> int:
+def _describe_licences(one: dict[str, Any]) -> str:
+    return describe_licence(one["code_licence"], one["weights_licence"], one["non_commercial"])
+
+
+def _install(backend: Backend | Listener, card: EngineCard) -> int:
     reason = backend.unavailable()
     if reason is not None:
         raise ModelUnavailable(reason)
@@ -242,17 +245,13 @@ class ProgressLine:
             self._stream.write("\n")
 
 
-def _remove(
-    backend: Backend | Recogniser | VoiceEmbedder, tools: VoiceTools, *, is_sure: bool
-) -> int:
-    def create(name: str) -> Backend | Recogniser | VoiceEmbedder:
-        if name in EMBEDDING_MODELS:
-            return VoiceEmbedder(EMBEDDING_MODELS[name])
-        known = RECOGNISERS.get(name)
-        return Recogniser(known) if known else registry.create(name, tools.options)
+def _remove(backend: Backend | Listener, tools: VoiceTools, *, is_sure: bool) -> int:
+    def create(name: str) -> Backend | Listener:
+        known = HEARING_MODELS.get(name)
+        return create_listener(known) if known else registry.create(name, tools.options)
 
     downloads = WeightDownloads(ModelPool(create, EvictionPolicy()), lambda _: None)
-    downloads.backend_names = (*registry.BACKENDS, *RECOGNISERS, *EMBEDDING_MODELS)
+    downloads.backend_names = (*registry.BACKENDS, *HEARING_MODELS)
     downloads.check_removable(backend.name)
     if not is_sure and not _agree(f"Delete the weights of {backend.title}?"):
         print("Nothing was deleted.", file=sys.stderr)

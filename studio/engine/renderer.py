@@ -596,6 +596,7 @@ async def decode_audio_segment(
     except StudioError as error:
         job.fail(record, str(error), type(error).__name__)
         return None
+    # Broad, as any fault of a decoder becomes a record, and other segments go on.
     except Exception as error:
         log.exception("job %s segment %d", job.job_id, record.segment.segment_idx)
         job.fail(record, describe_fault("Decoding", error), type(error).__name__)

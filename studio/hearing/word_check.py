@@ -12,8 +12,9 @@ from cachetools import LRUCache
 
 from studio.audio.clip import Clip
 from studio.errors import AudioRejected, StudioError
+from studio.hearing.hearing_models import HearingModels
 from studio.hearing.mark_weighing import find_suspects, weigh_suspects
-from studio.hearing.recognition import Recognisers, Transcript, lower_priority
+from studio.hearing.recognition import Transcript, lower_priority
 from studio.hearing.transcript_diff import MarkKind, TranscriptDiff, WordMark, hear
 from studio.hearing.word_aligner import WordAligner
 from studio.hearing.word_sounds import EspeakSounds
@@ -63,7 +64,7 @@ class ExpectedText:
 class WordChecker:
     """Checks takes with the recognisers of this machine; from any thread."""
 
-    def __init__(self, recognisers: Recognisers, aligner: WordAligner | None = None) -> None:
+    def __init__(self, recognisers: HearingModels, aligner: WordAligner | None = None) -> None:
         """Start nothing yet; without an aligner, and its readings, marks aren't weighed."""
         self._recognisers = recognisers
         self._aligner = aligner

@@ -19,7 +19,7 @@ from studio.dialog.gaps import check_gap
 from studio.dialog.model import Dialog, name_key
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, StorageFailed, StudioError
-from studio.hearing.recognition import Recognisers
+from studio.hearing.hearing_models import HearingModels
 from studio.hearing.word_aligner import WordAligner
 from studio.hearing.word_check import CheckQueue, WordChecker
 from studio.project import folder as layout
@@ -215,7 +215,7 @@ class Projects:
         *,
         disk: Disk | None = None,
         aligner: WordAligner | None = None,
-        recognisers: Recognisers | None = None,
+        recognisers: HearingModels | None = None,
     ) -> None:
         """Store projects in `root`, which is created with the first one.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -272,13 +272,16 @@ class ProjectSession:
         with self._lock_for_change():
             return self._follow(self._editor.edit(edits, author, base_rev))
 
-    def add_take(self, take: Take, clip: Clip, author: Author) -> EditEvent:
+    def add_take(
+        self, take: Take, clip: Clip, author: Author, *, check: Callable[[], None] = lambda: None
+    ) -> EditEvent:
         """Add a take that was made outside of the render, and choose it as a step of undo.
 
         Args:
             take: For the line as it is now.
             clip: Its audio, at the studio's rate.
             author: Who wanted it.
+            check: Called last; nothing is added if it raises.
 
         Raises:
             NotFound: The line was deleted.
@@ -288,13 +291,17 @@ class ProjectSession:
         with self._lock_for_change():
             self._check_wants(take)
         self.take_store.add(take, clip)  # without the lock, as nobody should wait for the disk
-        with self._lock_for_change():
-            self._check_wants(take)
-            choose = Choose(op="choose", line_id=take.line_id, take_id=take.take_id)
-            news = self._follow(self._editor.edit([choose], author, self.rev))
-            context = self._state.line_states.context
-            spoken = context.pronouncing.spoken(take.text)
-            language = take.language or context.resolve_language(self._state.line(take.line_id))
+        with ExitStack() as unless_chosen:
+            unless_chosen.callback(self.take_store.discard, take)
+            with self._lock_for_change():
+                self._check_wants(take)
+                check()
+                choose = Choose(op="choose", line_id=take.line_id, take_id=take.take_id)
+                news = self._follow(self._editor.edit([choose], author, self.rev))
+                unless_chosen.pop_all()
+                context = self._state.line_states.context
+                spoken = context.pronouncing.spoken(take.text)
+                language = take.language or context.resolve_language(self._state.line(take.line_id))
         self._renderer.recognition.add([take])
         self._state.word_timing.add(take, spoken, language)
         return news

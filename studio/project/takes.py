@@ -354,6 +354,22 @@ class TakeStore:
             raise
         self._put(take)
 
+    def discard(self, take: Take) -> None:
+        """Forget a take that was just added and never chosen, and delete its files.
+
+        Raises:
+            StorageFailed: They can't be removed.
+        """
+        with self._lock:
+            self.changes += 1
+            self._takes.pop(take.take_id, None)
+            others = self._of_line.get(take.line_id, ())
+            self._of_line[take.line_id] = [one for one in others if one.take_id != take.take_id]
+            self._of_voice.get(build_voice_key(take), {}).pop(take.take_id, None)
+        audio = self.get_audio_path(take)
+        self._disk.remove(audio.with_suffix(".json"))  # first: audio alone is found as torn
+        self._disk.remove(audio)
+
     def set_words(
         self, take_id: str, words: tuple[tuple[int, int, int, int], ...], phonemes: str
     ) -> Take | None:

@@ -22,6 +22,7 @@ from studio.project.line_states import EditEvent, LineState
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, TakePatch, generate_take_id
 from studio.quality.checks import ExpectedSpeech, QualityReport, build_expected_speech
+from studio.services.pending_takes import PendingTakes
 from studio.services.previews import VoicePreviews
 
 Align = Callable[[Clip, str, str | None], Sequence[WordTime]]
@@ -70,17 +71,21 @@ class _Phrase:
 class LinePatches:
     """Says words of ready lines again; from any event loop, and cancelling the call stops it."""
 
-    def __init__(self, previews: VoicePreviews, align: Align, check: Check) -> None:
+    def __init__(
+        self, previews: VoicePreviews, align: Align, check: Check, pending: PendingTakes
+    ) -> None:
         """Speak as previews are spoken.
 
         Args:
             previews: Speak on the engine.
             align: Called in a thread.
             check: Checks the quality of the whole take, in a thread.
+            pending: Where the takes can be withdrawn.
         """
         self._previews = previews
         self._align = align
         self._check = check
+        self._pending = pending
 
     async def say_again(
         self, session: ProjectSession, line_id: str, marked: tuple[int, int], author: Author
@@ -91,9 +96,10 @@ class LinePatches:
             session: The project.
             line_id: A ready line.
             marked: The part of its text, in UTF-16 units; a word counts as a whole.
-            author: Whose step of undo it is.
+            author: Whose step of undo it is; with an `edit_id` it can be withdrawn.
 
         Raises:
+            Cancelled: It was withdrawn; the line is as it was.
             NotFound: The line was deleted, or its take's audio was freed.
             BadInput: No word that is spoken is marked.
             Conflict: The line is locked, isn't ready, or was changed meanwhile.
@@ -101,21 +107,23 @@ class LinePatches:
                 where they are.
             StorageFailed: The take can't be written.
         """
-        phrase = await asyncio.to_thread(_plan_phrase, session, line_id, marked)
-        cast, backend = session.cast, phrase.take.backend
-        donor = await self._previews.speak_plan(phrase.plan, cast, backend)
-        return await asyncio.to_thread(self._lay, session, phrase, donor, author)
+        pending = self._pending.find(author)
+        with pending.unless_cancelled():
+            pending.check_wanted()
+            phrase = await asyncio.to_thread(_plan_phrase, session, line_id, marked)
+            cast, backend = session.cast, phrase.take.backend
+            donor = await self._previews.speak_plan(phrase.plan, cast, backend)
+            take, clip = await asyncio.to_thread(self._lay, session, phrase, donor)
+            return await asyncio.to_thread(pending.add, session, take, clip, author)
 
-    def _lay(
-        self, session: ProjectSession, phrase: _Phrase, donor: Clip, author: Author
-    ) -> EditEvent:
+    def _lay(self, session: ProjectSession, phrase: _Phrase, donor: Clip) -> tuple[Take, Clip]:
         clip = decode(session.take_store.get_audio_path(phrase.take))
         take = AlignedClip(clip, self._align(clip, phrase.text, phrase.language))
         text = _join_texts(phrase.plan.segments)
         other = AlignedClip(donor, self._align(donor, text, phrase.language))
         patch = lay_patch(take, other, *phrase.span, offset=phrase.offset)
         report = self._report(phrase, patch.clip)
-        return session.add_take(_describe(phrase, patch, report), patch.clip, author)
+        return _describe(phrase, patch, report), patch.clip
 
     def _report(self, phrase: _Phrase, clip: Clip) -> QualityReport | None:
         """The quality of the whole; None where pauses inside would be taken for gaps."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,13 +18,14 @@ from studio.audio.guarded_decode import decode_guarded
 from studio.dialog.planning import MOOD
 from studio.engine.engine import SpeechEngine
 from studio.engine.voice_conversion import check_can_convert
-from studio.errors import AudioRejected, BadInput, Cancelled, Conflict, NotFound
+from studio.errors import AudioRejected, BadInput, Conflict, NotFound
 from studio.project.document import LineKind, ProjectLine
 from studio.project.history import Author
 from studio.project.line_states import EditEvent
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, TakeSource, generate_take_id
 from studio.quality.checks import IssueKind, QualityIssue
+from studio.services.pending_takes import PendingTakes
 
 MAX_RECORDED_S = 300.0
 _LIMITS = replace(DEFAULT_LIMITS, max_duration_s=MAX_RECORDED_S)
@@ -49,9 +49,10 @@ class _Performance:
 class LineRecordings:
     """Makes takes of recordings; from any event loop, and cancelling the call stops the work."""
 
-    def __init__(self, engine: SpeechEngine) -> None:
-        """Change voices on an engine."""
+    def __init__(self, engine: SpeechEngine, pending: PendingTakes) -> None:
+        """Change voices on an engine; the takes can be withdrawn while they are `pending`."""
         self._engine = engine
+        self._pending = pending
 
     async def add(
         self, session: ProjectSession, line_id: str, path: Path, author: Author, *, acted: bool
@@ -62,7 +63,7 @@ class LineRecordings:
             session: The project.
             line_id: A line that is spoken.
             path: The recording, of any format that `decode` reads.
-            author: Whose step of undo it is.
+            author: Whose step of undo it is; with an `edit_id` it can be withdrawn.
             acted: Whether it is changed to the voice of the line's speaker.
 
         Raises:
@@ -72,39 +73,41 @@ class LineRecordings:
             AudioRejected: The recording can't be decoded, or is silent, too short or too long.
             SampleRejected, ModelUnavailable, OutOfMemory: The voice can't be changed.
             StorageFailed: The take can't be written.
+            Cancelled: It was withdrawn; there is no take of it.
         """
-        stopped = threading.Event()
-        try:
-            return await asyncio.to_thread(
-                self._add, session, line_id, path, author, stopped.is_set if acted else None
-            )
-        finally:
-            stopped.set()
+        pending = self._pending.find(author)
 
-    def _add(
+        def make() -> EditEvent:
+            pending.check_wanted()
+            is_stopped = pending.stopped.is_set if acted else None
+            take, clip = self._perform(session, line_id, path, is_stopped)
+            return pending.add(session, take, clip, author)
+
+        with pending.unless_cancelled():
+            return await asyncio.to_thread(make)
+
+    def _perform(
         self,
         session: ProjectSession,
         line_id: str,
         path: Path,
-        author: Author,
         is_stopped: Callable[[], bool] | None,
-    ) -> EditEvent:
+    ) -> tuple[Take, Clip]:
+        """The take and its sound, in the voice of the line's speaker if `is_stopped` is given."""
         line = _find_line(session, line_id)
         backend = session.backend
         if is_stopped is not None:
             check_can_convert(backend)  # before somebody waits for the decoder
         _, clip = decode_guarded(path, limits=_LIMITS, display_name="The recording")
         said = _check(clip)
-        take = _describe(line, said, session.render_context.voice_label(line))
+        take, clip = _describe(line, said, session.render_context.voice_label(line)), said.clip
         if is_stopped is not None:
             mood = line.params.get(MOOD)
             voice = session.cast.load_voice(line.speaker or "", str(mood) if mood else None)
-            clip = self._engine.convert(backend.name, said.clip, voice, is_stopped)
-            if is_stopped():
-                raise Cancelled("It was stopped.")
-            said = replace(said, clip=_at_studio_rate(clip))
+            clip = self._engine.convert(backend.name, clip, voice, is_stopped)
+            clip = _at_studio_rate(clip)
             take = replace(take, source=TakeSource.ACTED, backend=backend.name)
-        return session.add_take(replace(take, samples=len(said.clip)), said.clip, author)
+        return replace(take, samples=len(clip)), clip
 
 
 def _find_line(session: ProjectSession, line_id: str) -> ProjectLine:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from studio.audio.clip import Clip
 from studio.errors import AudioRejected, ModelUnavailable
-from studio.hearing.recognition import Recognisers
+from studio.hearing.hearing_models import HearingModels
 
 _NONE_INSTALLED = (
     "No recogniser is installed, so write yourself what is said. One comes with: tableread voices"
@@ -34,7 +34,7 @@ class SampleWords:
 class SampleListener:
     """Transcribes samples and names their language; safe from any thread."""
 
-    def __init__(self, recognisers: Recognisers | None) -> None:
+    def __init__(self, recognisers: HearingModels | None) -> None:
         """Listen with recognisers; None, as for visitors, understands nothing."""
         self._recognisers = recognisers
 
@@ -50,7 +50,7 @@ class SampleListener:
         Args:
             clip: The part that becomes a sample.
             language: Its BCP-47 code, if somebody has said it.
-            cancelled: As `Recognisers.transcribe` takes it.
+            cancelled: As `HearingModels.transcribe` takes it.
 
         Raises:
             Cancelled: `cancelled` became true, or the studio closes.

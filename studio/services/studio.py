@@ -18,14 +18,14 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.engine.renderer import SaveClip
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.errors import ModelInUse
-from studio.hearing.denoiser import GTCRN, Denoiser, DenoiserModel
-from studio.hearing.recogniser_catalogue import RECOGNISERS, RecogniserModel
-from studio.hearing.recognition import Recognisers
+from studio.hearing.hearing_models import HearingModels
+from studio.hearing.model_catalogue import HEARING_MODELS, HearingModel
 from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
 from studio.services.auditions import Auditions
 from studio.services.line_patches import LinePatches
 from studio.services.line_recordings import LineRecordings
+from studio.services.pending_takes import PendingTakes
 from studio.services.previews import VoicePreviews
 from studio.services.proposals import Proposals
 from studio.services.render_jobs import RenderJobs, RenderOptions
@@ -50,8 +50,8 @@ class StudioOptions:
         backend_names: All backends, the best first.
         backend_reason: Why `auto` chose this one, and how to get a better one.
         voice_names: Voices by the names that programs send, in small letters.
-        denoiser: Takes noise out of samples.
-        recognisers: Those that check the words of takes where they are installed, the best first.
+        recognisers: The models that listen: those that check the words of takes where they are
+            installed, the best first, and others.
     """
 
     workspace: Path
@@ -59,8 +59,7 @@ class StudioOptions:
     backend_names: tuple[str, ...] = ("draft",)
     backend_reason: str | None = None
     voice_names: Mapping[str, str] = field(default_factory=dict)
-    recognisers: Mapping[str, RecogniserModel] = field(default_factory=lambda: RECOGNISERS)
-    denoiser: DenoiserModel = field(default_factory=lambda: GTCRN)
+    recognisers: Mapping[str, HearingModel] = field(default_factory=lambda: HEARING_MODELS)
 
 
 class Studio:
@@ -70,9 +69,10 @@ class Studio:
         backend_name: The backend of a render that doesn't name one.
         backend_reason: Why `auto` chose it, and how to get a better one; None if a person chose it.
         aligner: Times the words of takes and renders.
+        pending_takes: Takes that somebody waits for, and may cancel.
         spoken_files: What was spoken for other programs, to be fetched.
         proposals: Edits that programs propose.
-        recognisers: Check the words of takes; None checks nothing.
+        recognisers: The models that listen, to words, voices and noise; None where nothing does.
         kept_loudness: What was measured of scenes.
     """
 
@@ -83,8 +83,7 @@ class Studio:
         disk_quota: DiskQuota | None = None,
         *,
         aligner: WordAligner | None = None,
-        recognisers: Recognisers | None = None,
-        denoiser: Denoiser | None = None,
+        recognisers: HearingModels | None = None,
     ) -> None:
         """Open a workspace; `start` starts the engine.
 
@@ -93,8 +92,8 @@ class Studio:
             engine: Renders; may be shared by several studios.
             disk_quota: Limits the workspace's size; None for no limit.
             aligner: Times words, for several studios; None for one of its own.
-            recognisers: Check the words of takes; None, as for visitors, checks nothing.
-            denoiser: Takes noise out of samples; None, as for visitors, doesn't.
+            recognisers: Check the words of takes, and take noise out of samples; None, as for
+                visitors, does neither.
 
         Raises:
             StorageFailed: The workspace can't be created or written.
@@ -112,12 +111,14 @@ class Studio:
         self.previews = VoicePreviews(self.speakers, engine)
         self.auditions = Auditions(self.speakers, self.previews)
         self._speed_probe = SpeedProbe(self.speakers, engine)
+        self.pending_takes = PendingTakes()
         self.patches = LinePatches(
             self.previews,
             self.aligner.align_words,
             lambda clip, said: engine.renderer.check(clip, said),  # which may be replaced later
+            self.pending_takes,
         )
-        self.recordings = LineRecordings(engine)
+        self.recordings = LineRecordings(engine, self.pending_takes)
         self.projects = Projects(
             options.workspace / "projects",
             engine,
@@ -134,7 +135,8 @@ class Studio:
             self.speakers,
             uploads,
             find_colour=self.projects.find_colour,
-            denoise=denoiser.denoise if denoiser else None,
+            denoise=recognisers.denoise if recognisers and recognisers.denoises else None,
+            embed=recognisers.embed if recognisers else None,
         )
         self.backend_name = options.backend_name
         self.backend_reason = options.backend_reason
@@ -173,10 +175,10 @@ class Studio:
             speeds=speeds,
         )
         engine.downloads.backend_names = options.backend_names
-        recognisers = Recognisers(
+        recognisers = HearingModels(
             eviction, catalogue=options.recognisers, notify=engine.changes.append
         )
-        return cls(options, engine, recognisers=recognisers, denoiser=Denoiser(options.denoiser))
+        return cls(options, engine, recognisers=recognisers)
 
     def start(self) -> None:
         """Start the engine."""
@@ -236,7 +238,7 @@ class Studio:
         self.engine.unload(self.backend_name)
 
     def download_voice(self, name: str, *, choose: bool = False) -> None:
-        """Start or resume the download of the weights of a backend or recogniser.
+        """Start or resume the download of the weights of a backend or a model that listens.
 
         Args:
             name: A recogniser checks the takes of open projects once it is here.
@@ -270,7 +272,7 @@ class Studio:
             self.engine.cancel_download(name)
 
     def remove_voice(self, name: str) -> None:
-        """Unload a backend or recogniser and delete its weights.
+        """Unload a backend or a model that listens, and delete its weights.
 
         Raises:
             SettingError: There is no such backend.
@@ -291,7 +293,7 @@ class Studio:
         self.engine.remove_weights(backend.name)
 
     def set_idle_timeout(self, idle_timeout_s: float) -> None:
-        """Change after how many idle seconds voices and recognisers are unloaded; 0 keeps them.
+        """Change after how many idle seconds voices and what listens are unloaded; 0 keeps them.
 
         Raises:
             NotAllowed: Only the owner may.
@@ -316,7 +318,7 @@ class Studio:
             self._speed_probe.stop()
             self.engine.retire(previous)
 
-    def _recognisers_with(self, name: str) -> Recognisers | None:
-        """The recognisers, if one of them has this name; backends are called otherwise."""
+    def _recognisers_with(self, name: str) -> HearingModels | None:
+        """The models that listen, if one has this name; backends are called otherwise."""
         found = self.recognisers
         return found if found is not None and name in found.catalogue else None

@@ -65,12 +65,7 @@ class SampleCheck:
 
 
 class VoiceLibrary:
-    """Use cases of the speaker library; safe from any thread.
-
-    Attributes:
-        embed: A recording's voiceprint, by which several people in one are told apart; without it,
-            or where its model isn't installed, pitch tells.
-    """
+    """Use cases of the speaker library; safe from any thread."""
 
     def __init__(
         self,
@@ -80,6 +75,7 @@ class VoiceLibrary:
         now: Clock = get_utc_now,
         find_colour: Callable[[str], str | None] = lambda _name: None,
         denoise: Callable[[Clip], Clip] | None = None,
+        embed: Embed | None = None,
     ) -> None:
         """Serve a library.
 
@@ -89,13 +85,15 @@ class VoiceLibrary:
             now: The clock for the date of a consent.
             find_colour: The colour that a name has in a scene already, which its voice gets.
             denoise: Takes the noise out of a recording; None where that isn't offered.
+            embed: A recording's voiceprint, by which several people in one are told apart;
+                where it knows none, pitch tells.
         """
         self.library = library
         self.uploads = uploads
         self._now = now
         self._find_colour = find_colour
         self._denoise = denoise
-        self.embed: Embed = lambda _clip: None
+        self._embed: Embed = embed or (lambda _clip: None)
 
     @property
     def denoises(self) -> bool:
@@ -116,7 +114,7 @@ class VoiceLibrary:
         clip = mended.clip if mended else part
         # A repair takes away what the recording's form says of it.
         info = None if cut.repaired else upload.info
-        report = check_clip(clip, info, count_voices=lambda one: measure_voices(one, self.embed))
+        report = check_clip(clip, info, count_voices=lambda one: measure_voices(one, self._embed))
         return SampleCheck(upload, clip, report, mended)
 
     def cut_clip(self, cut: TrimSpec) -> Clip:

@@ -12,7 +12,7 @@ import numpy as np
 from sherpa_models import Graph
 
 from studio.backends.sherpa.catalogue import HubSource
-from studio.hearing.denoiser import DenoiserModel
+from studio.hearing.model_catalogue import HearingModel, Purpose
 
 METADATA = {
     "model_type": "gtcrn",
@@ -47,9 +47,19 @@ def build_gtcrn(floor: float = 0.6, metadata: dict[str, object] = METADATA) -> b
     return graph.finish({"mix": (np.float32, [1, 257, 1, 2]), **CACHES}, outputs, metadata)
 
 
-def write_gtcrn(folder: Path, data: bytes | None = None) -> DenoiserModel:
+def write_gtcrn(folder: Path, data: bytes | None = None) -> HearingModel:
     """A denoiser whose model lies in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "gtcrn.onnx").write_bytes(build_gtcrn() if data is None else data)
     source = HubSource(str(folder), {"model": "gtcrn.onnx"})
-    return DenoiserModel("A small denoiser", "For tests.", "MIT", "MIT", 1_000, (source,))
+    return HearingModel(
+        name="small-denoiser",
+        title="A small denoiser",
+        purpose=Purpose.NOISE,
+        family="gtcrn",
+        summary="For tests.",
+        code_licence="MIT",
+        weights_licence="MIT",
+        size_bytes=1_000,
+        sources=(source,),
+    )

@@ -12,7 +12,7 @@ import numpy as np
 from sherpa_models import Graph
 
 from studio.backends.sherpa.catalogue import HubSource
-from studio.hearing.recogniser_catalogue import RecogniserModel
+from studio.hearing.model_catalogue import HearingModel, Purpose
 
 METADATA = {
     "model_type": "whisper-small", "version": 1, "n_mels": 80, "n_text_layer": 1, "n_text_ctx": 8,
@@ -23,7 +23,7 @@ METADATA = {
 CACHE = (np.float32, [1, 1, 8, 2])
 
 
-def write_whisper(folder: Path, metadata: dict[str, object] = METADATA) -> RecogniserModel:
+def write_whisper(folder: Path, metadata: dict[str, object] = METADATA) -> HearingModel:
     """A recogniser whose model lies in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     encoder = Graph(1)
@@ -49,7 +49,15 @@ def write_whisper(folder: Path, metadata: dict[str, object] = METADATA) -> Recog
     (folder / "decoder.onnx").write_bytes(decoder.finish(inputs, ["logits", *kept]))
     (folder / "tokens.txt").write_text("".join(f"YQ== {number}\n" for number in range(9)))
     names = {"encoder": "encoder.onnx", "decoder": "decoder.onnx", "tokens": "tokens.txt"}
-    return RecogniserModel(
-        "whisper-tests", "Whisper of the tests", "whisper", "For tests.", ("en", "de"),
-        "MIT", "MIT", 1_000, word_times=False, sources=(HubSource(str(folder), names),),
-    )  # fmt: skip
+    return HearingModel(
+        name="whisper-tests",
+        title="Whisper of the tests",
+        purpose=Purpose.WORDS,
+        family="whisper",
+        summary="For tests.",
+        languages=("en", "de"),
+        code_licence="MIT",
+        weights_licence="MIT",
+        size_bytes=1_000,
+        sources=(HubSource(str(folder), names),),
+    )

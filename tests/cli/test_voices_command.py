@@ -25,13 +25,12 @@ def test_the_list_has_every_engine_with_its_licence(run):
     assert voices["kitten"]["weights_licence"] == "Apache-2.0"
     assert voices["draft"]["ready"]
     _, tables, _ = run("list")
-    table, recognisers, voiceprints = tables.split("\n\n")
+    table, recognisers, others = tables.split("\n\n")
     assert [row.split()[0] for row in table.splitlines()] == ["NAME", *voices]
     assert "not for commercial use" in table
     assert f"{recognisers}\n" == run("list", "--recognisers")[1]
-    head, campplus = voiceprints.splitlines()
-    assert head.split("  ")[0] == "NAME"
-    assert campplus.split("  ")[0] == "campplus"
+    head, campplus, gtcrn = others.splitlines()
+    assert [row.split("  ")[0] for row in (head, campplus, gtcrn)] == ["NAME", "campplus", "gtcrn"]
     assert "Apache-2.0; weights Apache-2.0 (trained on VoxCeleb2)" in campplus
 
 
@@ -45,6 +44,7 @@ def test_recognisers_are_listed_with_their_licences_and_languages(run):
     table = run("list", "--recognisers")[1].splitlines()
     assert [row.split()[0] for row in table] == ["NAME", *found]
     assert run("remove", "parakeet", "--yes")[2].startswith("Parakeet TDT 0.6B v3 has no weights")
+    assert run("remove", "gtcrn", "--yes")[2].startswith("GTCRN has no weights")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from voice_like import voice_like
 from studio.audio.analysis import measure_levels
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.errors import ModelUnavailable
-from studio.hearing.denoiser import GTCRN, Denoiser
+from studio.hearing.listeners import Denoiser
+from studio.hearing.model_catalogue import HEARING_MODELS, HearingModel
 
 pytest.importorskip("sherpa_onnx")
 
@@ -20,7 +21,13 @@ from gtcrn_model import METADATA, build_gtcrn, write_gtcrn
 
 @pytest.fixture
 def denoiser(tmp_path: Path) -> Denoiser:
-    return Denoiser(write_gtcrn(tmp_path / "model"))
+    return loaded(write_gtcrn(tmp_path / "model"))
+
+
+def loaded(model: HearingModel) -> Denoiser:
+    found = Denoiser(model)
+    found.load(lambda _: None)
+    return found
 
 
 def in_hiss(clip: Clip) -> Clip:
@@ -55,18 +62,20 @@ def test_a_moment_and_nothing_are_denoised(denoiser: Denoiser) -> None:
 def test_a_model_that_isnt_there_or_is_another_one_is_refused(tmp_path: Path) -> None:
     model = write_gtcrn(tmp_path / "gone")
     (tmp_path / "gone" / "gtcrn.onnx").unlink()
-    assert not Denoiser(model).is_installed
-    with pytest.raises(ModelUnavailable):
+    with pytest.raises(ModelUnavailable, match="not loaded"):
         Denoiser(model).denoise(voice_like(1.0))
+    with pytest.raises(ModelUnavailable):
+        loaded(model)
     other = build_gtcrn(metadata={**METADATA, "model_type": "another"})
     with pytest.raises(ModelUnavailable, match="small denoiser"):
-        Denoiser(write_gtcrn(tmp_path / "other", other)).denoise(voice_like(1.0))
+        loaded(write_gtcrn(tmp_path / "other", other))
     with pytest.raises(ModelUnavailable):
-        Denoiser(write_gtcrn(tmp_path / "broken", b"no model")).denoise(voice_like(1.0))
+        loaded(write_gtcrn(tmp_path / "broken", b"no model"))
 
 
 def test_the_catalogue_names_the_file_and_its_licence() -> None:
-    [source] = GTCRN.sources
+    gtcrn = HEARING_MODELS["gtcrn"]
+    [source] = gtcrn.sources
     assert source.model == "csukuangfj/speech-enhancement-models"
     assert dict(source.files) == {"model": "gtcrn_simple.onnx"}
-    assert (GTCRN.code_licence, GTCRN.size_bytes) == ("MIT", 536_000)
+    assert (gtcrn.code_licence, gtcrn.size_bytes) == ("MIT", 536_000)

@@ -22,8 +22,8 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.errors import BadInput, Cancelled
 from studio.hearing.draft_reading import DraftReader
 from studio.hearing.fault_planting import Fault, PlantableTake, plant_fault
+from studio.hearing.hearing_models import HearingModels
 from studio.hearing.judge import CheckFigures, Judge, JudgeReport, Share
-from studio.hearing.recognition import Recognisers
 from studio.hearing.reference_reading import ReferenceReader
 from studio.hearing.take_check import TakeCheck
 from studio.hearing.word_check import WordChecker
@@ -258,7 +258,7 @@ def test_faults_are_planted_where_the_words_are():
 @pytest.mark.slow
 def test_with_a_recogniser_words_are_judged_too(reader, check, align):
     pytest.importorskip("sherpa_onnx")
-    words = WordChecker(Recognisers(EvictionPolicy(), catalogue=catalogue()))
+    words = WordChecker(HearingModels(EvictionPolicy(), catalogue=catalogue()))
 
     def check_all(clip: Clip, said: ExpectedSpeech) -> QualityReport:
         report = check(clip, said)

@@ -16,7 +16,7 @@ from held_out_lines import SPEAKERS, draw_line
 
 from benchmarks.draft_words import SpokenLine, WordSpeaker, plant_fault
 from studio.audio.clip import Clip
-from studio.hearing.recognition import Recognisers
+from studio.hearing.hearing_models import HearingModels
 from studio.hearing.word_aligner import WordAligner
 from studio.hearing.word_check import ExpectedText, WordChecker
 from studio.quality.checks import QualityIssue
@@ -48,7 +48,7 @@ class Listener:
 
     def __init__(self) -> None:
         self._aligner = WordAligner()
-        self._checker = WordChecker(Recognisers(catalogue=catalogue()), self._aligner)
+        self._checker = WordChecker(HearingModels(catalogue=catalogue()), self._aligner)
 
     def mark(self, line: SpokenLine, text: str) -> tuple[QualityIssue, ...]:
         return self._checker.check(Clip(line.render()), ExpectedText(text, "en")).issues

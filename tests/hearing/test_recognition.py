@@ -18,11 +18,11 @@ from studio.backends.sherpa.catalogue import HubSource
 from studio.backends.sherpa.load_check import build_recogniser
 from studio.engine.model_manager import EvictionPolicy, ModelState
 from studio.errors import Cancelled, ModelInUse, ModelUnavailable, SettingError
-from studio.hearing.recogniser_catalogue import RECOGNISERS, describe_recognisers
+from studio.hearing.hearing_models import HearingModels
+from studio.hearing.model_catalogue import HEARING_MODELS, describe_models, list_recognisers
 from studio.hearing.recognition import (
     LONGEST_PIECE_S,
     Recogniser,
-    Recognisers,
     cut_at_pauses,
     read_words,
     split_words,
@@ -32,12 +32,13 @@ from studio.voices.speaker import Voice
 
 pytest.importorskip("sherpa_onnx")
 
+RECOGNISERS = list_recognisers(HEARING_MODELS)
 TEXT = "the lamp is still burning and nobody has climbed the stairs"
 
 
 @pytest.fixture(scope="module")
 def recognisers():
-    found = Recognisers(catalogue=catalogue())
+    found = HearingModels(catalogue=catalogue())
     yield found
     found.close()
 
@@ -126,7 +127,7 @@ def test_words_of_scripts_without_spaces_stand_alone():
 
 
 def test_it_is_leased_while_it_works_and_unloaded_when_idle(speak):
-    recognisers = Recognisers(
+    recognisers = HearingModels(
         EvictionPolicy(idle_timeout_s=0.2, check_interval_s=0.05), catalogue=catalogue()
     )
     manager = recognisers.models.get_manager("draft-ears")
@@ -176,7 +177,7 @@ def test_no_recogniser_for_the_language(recognisers):
     assert recognisers.find("en-GB") is not None
     with pytest.raises(ModelUnavailable, match="No recogniser for “cy” is installed"):
         recognisers.transcribe(Clip.silence(1.0), "cy")
-    with pytest.raises(SettingError, match="There is no recogniser “nobody”"):
+    with pytest.raises(SettingError, match="There is no model “nobody” that listens"):
         recognisers.unload("nobody")
 
 
@@ -185,7 +186,7 @@ def test_a_broken_model_is_refused_in_one_sentence(file, tmp_path):
     for path in FOLDER.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     (tmp_path / file).write_bytes(b"not a model\n")
-    recognisers = Recognisers(catalogue=catalogue(tmp_path))
+    recognisers = HearingModels(catalogue=catalogue(tmp_path))
     with pytest.raises(ModelUnavailable, match=r"The model of Draft ears in .* can't be loaded"):
         recognisers.transcribe(Clip.silence(1.0))
     recognisers.close()
@@ -244,6 +245,6 @@ def test_the_first_one_here_is_used_for_each_language_that_it_knows():
         "second": replace(ears, name="second", languages=("en", "fr")),
         "third": replace(ears, name="third"),
     }
-    cards = describe_recognisers(known)
+    cards = describe_models(known)
     assert [card["used_for"] for card in cards] == [[], ["de", "en"], ["fr"], []]
     assert [card["to_fetch"] is None for card in cards] == [False, True, True, True]

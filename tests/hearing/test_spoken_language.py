@@ -10,7 +10,7 @@ from voice_like import voice_like
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.errors import Cancelled, ModelUnavailable
-from studio.hearing.recognition import Recognisers
+from studio.hearing.hearing_models import HearingModels
 
 pytest.importorskip("sherpa_onnx")
 
@@ -23,7 +23,7 @@ HISS = Clip(
 
 def test_the_language_is_named(tmp_path: Path) -> None:
     model = write_whisper(tmp_path)
-    recognisers = Recognisers(catalogue={model.name: model})
+    recognisers = HearingModels(catalogue={model.name: model})
     low = voice_like(3.0, pitch_hz=100)
     assert recognisers.identify_language(low) == "en"
     assert recognisers.identify_language(HISS) == "de"
@@ -35,14 +35,14 @@ def test_the_language_is_named(tmp_path: Path) -> None:
 
 
 def test_without_whisper_nobody_can_tell() -> None:
-    recognisers = Recognisers(catalogue={})
+    recognisers = HearingModels(catalogue={})
     assert recognisers.identify_language(HISS) is None
     recognisers.close()
 
 
 def test_a_whisper_of_one_language_is_refused(tmp_path: Path) -> None:
     model = write_whisper(tmp_path, {**METADATA, "is_multilingual": 0})
-    recognisers = Recognisers(catalogue={model.name: model})
+    recognisers = HearingModels(catalogue={model.name: model})
     with pytest.raises(ModelUnavailable, match="Whisper of the tests"):
         recognisers.identify_language(HISS)
     recognisers.close()

@@ -1,7 +1,4 @@
-"""Speaker embeddings by sherpa-onnx, with a small model in the form of the catalogue's.
-
-It takes the mean of each band, so that it tells voices apart as far as their colour does.
-"""
+"""Speaker embeddings by sherpa-onnx, with a small model in the form of the catalogue's."""
 
 from __future__ import annotations
 
@@ -13,48 +10,22 @@ from spoken_lines import VoiceReader
 
 from studio.audio.clip import Clip
 from studio.backends.espeak.backend import DraftBackend
-from studio.backends.sherpa.catalogue import HubSource
 from studio.errors import ModelUnavailable
+from studio.hearing.listeners import VoiceEmbedder, pack_voiceprint
+from studio.hearing.model_catalogue import HEARING_MODELS, HearingModel
 from studio.hearing.take_check import TakeCheck
-from studio.hearing.voice_embedding import (
-    EMBEDDING_MODELS,
-    EmbeddingModel,
-    VoiceEmbedder,
-    pack_voiceprint,
-)
 from studio.quality.checks import ExpectedSpeech
 from studio.quality.voice_drift import build_baseline, find_outliers
 
 pytest.importorskip("sherpa_onnx")
 
-from sherpa_models import Graph
-
-METADATA = {
-    "framework": "3d-speaker",
-    "language": "English",
-    "url": "",
-    "comment": "",
-    "sample_rate": 16_000,
-    "output_dim": 80,
-    "normalize_samples": 1,
-    "feature_normalize_type": "",
-}
+from voiceprint_model import write_voiceprints
 
 
-def build_embedding_model() -> bytes:
-    """The mean of each of 80 bands over time, less the mean of all: [N, 80]."""
-    graph = Graph(3)
-    bands = graph.add("ReduceMean", "x", axes=[1], keepdims=0)
-    middle = graph.add("ReduceMean", bands, axes=[1], keepdims=1)
-    graph.add("Sub", bands, middle, outputs="embedding")
-    return graph.finish({"x": (np.float32, ["N", "T", 80])}, ["embedding"], METADATA)
-
-
-def write_model(folder: Path, data: bytes | None = None) -> EmbeddingModel:
-    folder.mkdir(parents=True)
-    (folder / "voices.onnx").write_bytes(build_embedding_model() if data is None else data)
-    source = HubSource(str(folder), {"model": "voices.onnx"})
-    return EmbeddingModel("small", "A small model", "For tests.", "MIT", "MIT", 1_000, (source,))
+def loaded(model: HearingModel) -> VoiceEmbedder:
+    found = VoiceEmbedder(model)
+    found.load(lambda _: None)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +39,7 @@ def reader():
 
 
 def test_a_line_of_another_voice_is_marked_by_its_embedding(reader, tmp_path: Path) -> None:
-    embedder = VoiceEmbedder(write_model(tmp_path / "model"))
+    embedder = loaded(write_voiceprints(tmp_path / "model"))
     check = TakeCheck(lambda text, language: None, embedder.embed)
     lines = reader.lines("m3", "en", 12)
     metrics = [check(line.clip, ExpectedSpeech(line.text)).metrics for line in lines]
@@ -83,26 +54,20 @@ def test_a_line_of_another_voice_is_marked_by_its_embedding(reader, tmp_path: Pa
     assert found["timbre"].startswith("It sounds like another voice than Maud’s other lines: like")
 
 
-def test_without_its_weights_nothing_is_embedded(tmp_path: Path) -> None:
-    model = write_model(tmp_path / "gone")
+def test_a_model_that_isnt_there_or_is_broken_is_named(tmp_path: Path) -> None:
+    model = write_voiceprints(tmp_path / "gone")
     (tmp_path / "gone" / "voices.onnx").unlink()
-    embedder = VoiceEmbedder(model)
-    assert embedder.to_fetch() is not None
-    assert embedder.embed(Clip.silence(2.0)) is None
-
-
-def test_a_broken_model_is_named_once_and_no_take_fails(tmp_path: Path, caplog) -> None:
-    embedder = VoiceEmbedder(write_model(tmp_path / "broken", b"no model"))
-    assert embedder.embed(Clip.silence(2.0)) is None
-    assert embedder.embed(Clip.silence(2.0)) is None
-    assert caplog.text.count("voices aren't compared by their embeddings") == 1
+    with pytest.raises(ModelUnavailable, match="not loaded"):
+        VoiceEmbedder(model).embed(Clip.silence(2.0))
+    with pytest.raises(ModelUnavailable):
+        loaded(model)
     with pytest.raises(ModelUnavailable, match="A small model"):
-        embedder.load(lambda _: None)
+        loaded(write_voiceprints(tmp_path / "broken", b"no model"))
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.01, 0.1, 2.0])
 def test_a_clip_may_be_short_or_silent(tmp_path: Path, seconds: float) -> None:
-    embedder = VoiceEmbedder(write_model(tmp_path / "model"))
+    embedder = loaded(write_voiceprints(tmp_path / "model"))
     voiceprint = embedder.embed(Clip.silence(seconds))
     assert voiceprint is None or voiceprint.startswith("small:")
 
@@ -113,7 +78,7 @@ def test_what_has_no_direction_is_no_voiceprint(embedding) -> None:
 
 
 def test_the_catalogue_names_the_file_and_its_licence() -> None:
-    model = EMBEDDING_MODELS["campplus"]
+    model = HEARING_MODELS["campplus"]
     [source] = model.sources
     assert source.model == "csukuangfj/speaker-embedding-models"
     assert dict(source.files) == {"model": "3dspeaker_speech_campplus_sv_en_voxceleb_16k.onnx"}

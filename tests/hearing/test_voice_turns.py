@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
-from studio.hearing.voice_embedding import pack_voiceprint
+from studio.hearing.listeners import pack_voiceprint
 from studio.hearing.voice_turns import measure_voices
 from studio.voices.samples import SampleProblemCode, check_clip
 

@@ -1,7 +1,7 @@
 /** The studio's state: what of it is news, and the countdown that runs in the page. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { cardRank, chipWords, countDown, isNews, readyVoices, slotWords, stateWords, voiceWords } from "../../assets/page/panels/engine_state.js";
+import { cardRank, chipWords, countDown, hearsWords, isNews, readyVoices, slotWords, stateWords, useWords, voiceWords } from "../../assets/page/panels/engine_state.js";
 
 const model = (more = {}) => ({ state: "loaded", active: 0, fraction: null, unload_in_s: null, ...more });
 
@@ -23,6 +23,18 @@ describe("the studio's state", () => {
     const narrowed = slotWords({ slots: 8, usable_slots: 1 });
     assert.match(narrowed, /1 of 8 lines in parallel since it ran out of memory/);
     assert.match(narrowed, /recovers by itself/);
+  });
+
+  it("says what each model that listens does, once it is here", () => {
+    const card = (purpose, more = {}) => ({ purpose, reason: null, to_fetch: null, used_for: [], ...more });
+    const say = (one) => useWords(one, (codes) => codes.join(" and "));
+    assert.equal(say(card("words", { used_for: ["de", "en"] })), "Checks takes in de and en.");
+    assert.match(say(card("words")), /^Not used/);
+    assert.equal(say(card("voices")), "Compares the voices of new takes.");
+    assert.equal(say(card("noise")), "Removes noise from voice samples.");
+    assert.equal(say(card("voices", { to_fetch: "30 MB" })), "");
+    assert.equal(hearsWords([card("words", { to_fetch: "30 MB" }), card("voices"), card("noise")]), false);
+    assert.equal(hearsWords([card("voices"), card("words")]), true);
   });
 
   it("counts nothing where nothing is unloaded", () => {

@@ -19,7 +19,7 @@ from slipping import MUSIC, SILENCE, SLIPS, SlippingDraft, play_chords
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import ModelUnavailable
-from studio.hearing.recogniser_catalogue import RecogniserModel
+from studio.hearing.model_catalogue import HearingModel
 from studio.hearing.recognition import Recogniser
 from studio.hearing.word_check import ExpectedText, WordCheck, WordChecker
 from studio.project.session import ProjectSession
@@ -45,7 +45,7 @@ def checked(session: ProjectSession) -> list[tuple[str, list[str]]]:
     return [(one.note or one.text, [issue.kind for issue in one.issues]) for one in found]
 
 
-def reopened(root: Path, recognisers: Mapping[str, RecogniserModel]) -> Studio:
+def reopened(root: Path, recognisers: Mapping[str, HearingModel]) -> Studio:
     """A studio in a workspace that others had open before."""
     options = StudioOptions(root, "draft", recognisers=recognisers)
     return Studio.open(options, lambda _: SlippingDraft())

@@ -19,8 +19,9 @@ from studio.backends.base import SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Dialog, Speech
-from studio.hearing.recogniser_catalogue import RECOGNISERS
-from studio.hearing.recognition import RecognisedWord, Recognisers, Transcript
+from studio.hearing.hearing_models import HearingModels
+from studio.hearing.model_catalogue import HEARING_MODELS
+from studio.hearing.recognition import RecognisedWord, Transcript
 from studio.project.session import ProjectSession
 from studio.services.studio import RenderOptions, Studio
 
@@ -67,9 +68,9 @@ def open_forgetful(
             text = backend.spoken.get(len(clip), LAMP)
             return Transcript(text, tuple(map(RecognisedWord, text.split())), "en")
 
-        model = next(iter(RECOGNISERS.values()))
-        monkeypatch.setattr(Recognisers, "find", lambda self, language: model)
-        monkeypatch.setattr(Recognisers, "transcribe", transcribe)
+        model = next(iter(HEARING_MODELS.values()))
+        monkeypatch.setattr(HearingModels, "find", lambda self, language: model)
+        monkeypatch.setattr(HearingModels, "transcribe", transcribe)
         return open_studio(backend, recognisers={model.name: model})
 
     return open_it

@@ -109,6 +109,7 @@ CATALOGUE: dict[str, Body] = {
     "POST /studio/projects/{project_id}/try": Body.JSON,
     "POST /studio/projects/{project_id}/undo": Body.JSON,
     "POST /studio/projects/{project_id}/lines/{line_id}/recording": Body.SOUND,
+    "DELETE /studio/projects/{project_id}/pending-take": Body.QUERY,
     "GET /studio/projects/{project_id}/reading": Body.QUERY,
     "GET /studio/projects/{project_id}/reading/events": Body.ENDLESS,
     "PUT /studio/projects/{project_id}/heard": Body.JSON,

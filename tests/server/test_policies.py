@@ -74,6 +74,7 @@ PAGE = {
     "GET /studio/projects/{project_id}/reviews": "owner",
     "POST /studio/projects/{project_id}/reviews": "owner",
     "DELETE /studio/projects/{project_id}/reviews/{review_id}": "owner",
+    "DELETE /studio/projects/{project_id}/pending-take": "guest edit",
     "GET /studio/projects/{project_id}/judgement": "guest",
     "POST /studio/projects/{project_id}/judgement": "guest edit",
     "DELETE /studio/projects/{project_id}/judgement": "guest",

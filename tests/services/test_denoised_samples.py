@@ -14,7 +14,7 @@ from studio.audio.analysis import measure_levels
 from studio.audio.clip import Clip, write_wav
 from studio.audio.decode import decode
 from studio.errors import BadInput, NotFound
-from studio.hearing.denoiser import Denoiser
+from studio.hearing.listeners import Denoiser
 from studio.services.voice_library import NewSample, TrimSpec, VoiceLibrary
 from studio.voices.library import SpeakerLibrary
 from studio.voices.samples import SampleUploads
@@ -31,8 +31,9 @@ class Bench:
         self.now = datetime(2026, 11, 1, tzinfo=UTC)
         self.library = SpeakerLibrary(root / "speakers", now=lambda: self.now)
         self.uploads = SampleUploads(root / "uploads")
-        denoise = Denoiser(write_gtcrn(root / "model")).denoise
-        self.voices = VoiceLibrary(self.library, self.uploads, denoise=denoise)
+        denoiser = Denoiser(write_gtcrn(root / "model"))
+        denoiser.load(lambda _: None)
+        self.voices = VoiceLibrary(self.library, self.uploads, denoise=denoiser.denoise)
         self._path = root / "noisy.wav"
         voice = voice_like(4.0).samples
         hiss = np.random.default_rng(4).normal(size=len(voice)) * 0.01

@@ -17,8 +17,9 @@ from scenes import OpenStudio
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.formats.dialog_file import read_dialog_text
-from studio.errors import BadInput, Conflict, NotFound, SpeechFailed
+from studio.errors import BadInput, Cancelled, Conflict, NotFound, SpeechFailed
 from studio.hearing.word_check import WordCheck
+from studio.project.history import Author
 from studio.project.line_states import LineView
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, TakeStore, read_take_record
@@ -71,14 +72,14 @@ def project(studio: Studio, text: str = TEXT) -> ProjectSession:
     return session
 
 
-def say_again(studio: Studio, session: ProjectSession, part: str) -> Take:
+def say_again(studio: Studio, session: ProjectSession, part: str, author: Author = IDA) -> Take:
     """Mark a part of the line's text and say it again; the line's take by then."""
     view = session.list_views()[0]
     start = view.line.text.index(part)
     marked = tuple(
         len(view.line.text[:at].encode("utf-16-le")) // 2 for at in (start, start + len(part))
     )
-    asyncio.run(studio.patches.say_again(session, view.line.line_id, marked, IDA))
+    asyncio.run(studio.patches.say_again(session, view.line.line_id, marked, author))
     return view_of(session).take
 
 
@@ -150,6 +151,20 @@ def test_it_is_one_step_of_undo_and_both_takes_can_be_compared(studio: Studio) -
     assert view_of(session).take.take_id == old.take_id
     session.redo(IDA)
     assert view_of(session).take.take_id == new.take_id
+
+
+def test_one_that_is_withdrawn_leaves_the_line_as_it_was(studio: Studio) -> None:
+    session = project(studio)
+    described_before = described(session)
+    named = Author("ida-1", "one", "one")
+    say_again(studio, session, "boat", named)
+    studio.pending_takes.withdraw(session, named)
+    assert described(session) == described_before
+    early = Author("ida-1", "two", "two")
+    studio.pending_takes.withdraw(session, early)
+    with pytest.raises(Cancelled):
+        say_again(studio, session, "boat", early)
+    assert described(session) == described_before
 
 
 def test_what_was_recognised_in_the_earlier_take_isnt_said_of_the_new_one(studio: Studio) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from acting import ActingDraft
 from voice_like import voice_like
 
 from studio.audio.decode import decode
-from studio.errors import AudioRejected, BadInput, Conflict, NotFound
+from studio.errors import AudioRejected, BadInput, Cancelled, Conflict, NotFound
 from studio.project.history import Author
 from studio.project.line_states import LineState
 from studio.project.ops import OPS_ADAPTER
@@ -166,6 +167,69 @@ def test_a_recording_is_acted_in_the_voice_of_the_character(studio, session, tmp
     plain = record(studio, session, sound(tmp_path / "one.wav"))
     loud = np.abs(decode(session.take_store.get_audio_path(plain)).samples).max()
     assert peak == pytest.approx(loud / 2, rel=0.01)
+
+
+def named(edit_id: str) -> Author:
+    return Author("me-1", edit_id, edit_id)
+
+
+def add(
+    studio: Studio, session: ProjectSession, path: Path, author: Author, *, acted: bool
+) -> None:
+    line_id = session.document.order[0]
+    asyncio.run(studio.recordings.add(session, line_id, path, author, acted=acted))
+
+
+def files(session: ProjectSession) -> list[str]:
+    return [one.name for one in (session.folder.root / "takes").rglob("*") if one.is_file()]
+
+
+@pytest.mark.parametrize("acted", [False, True])
+def test_a_recording_that_is_withdrawn_before_it_came_is_no_take(studio, session, tmp_path, acted):
+    studio.pending_takes.withdraw(session, named("one"))
+    with pytest.raises(Cancelled):
+        add(studio, session, sound(tmp_path / "one.wav"), named("one"), acted=acted)
+    assert files(session) == []
+
+
+def test_one_that_is_withdrawn_as_its_conversion_ends_is_no_take(studio, session, tmp_path):
+    acting = studio.backend
+    convert = acting.convert
+
+    def convert_and_withdraw(*given, **how):
+        changed = convert(*given, **how)
+        studio.pending_takes.withdraw(session, named("one"))
+        return changed
+
+    acting.convert = convert_and_withdraw
+    with pytest.raises(Cancelled):
+        add(studio, session, sound(tmp_path / "one.wav"), named("one"), acted=True)
+    assert files(session) == []
+
+
+@pytest.mark.parametrize("acted", [False, True])
+def test_one_that_is_a_take_already_is_taken_back(studio, session, tmp_path, acted):
+    before = record(studio, session, sound(tmp_path / "before.wav"))
+    add(studio, session, sound(tmp_path / "one.wav"), named("one"), acted=acted)
+    assert len(session.list_takes(before.line_id)) == 2
+    for edit_id in ("one", "one", "another"):
+        studio.pending_takes.withdraw(session, named(edit_id))
+        assert [one.take_id for one in session.list_takes(before.line_id)] == [before.take_id]
+        assert session.document.lines[before.line_id].chosen == before.take_id
+
+
+def test_a_take_that_isnt_wanted_when_it_is_written_leaves_nothing(studio, session, tmp_path):
+    take = record(studio, session, sound(tmp_path / "one.wav"))
+    clip = decode(session.take_store.get_audio_path(take))
+    kept = files(session)
+
+    def lock() -> None:
+        raise Conflict("It was locked meanwhile.")
+
+    with pytest.raises(Conflict, match="meanwhile"):
+        session.add_take(replace(take, take_id="0" * 12), clip, ME, check=lock)
+    assert files(session) == kept
+    assert len(session.list_takes(take.line_id)) == 1
 
 
 def test_what_clips_is_kept_and_doubtful(studio, session, tmp_path):

@@ -15,6 +15,6 @@ from studio.services import studio
 WORKSPACE, PORT = Path(sys.argv[1]), sys.argv[2]
 
 if __name__ == "__main__":
-    studio.RECOGNISERS = catalogue()
-    studio.GTCRN = write_gtcrn(WORKSPACE.parent / "model")
+    denoiser = write_gtcrn(WORKSPACE.parent / "model")
+    studio.HEARING_MODELS = {**catalogue(), denoiser.name: denoiser}
     sys.exit(main(["serve", "--port", PORT, "--no-browser", "--workspace", str(WORKSPACE)]))

@@ -20,7 +20,7 @@ class Slipping(SlippingDraft):
 
 if __name__ == "__main__":
     registry.BACKENDS = {"slipping": lambda _options: Slipping()}
-    studio.RECOGNISERS = catalogue()
+    studio.HEARING_MODELS = catalogue()
     workspace, port = sys.argv[1:]
     sys.exit(
         main(

@@ -5,7 +5,7 @@ import io
 import pytest
 import soundfile
 from playwright.sync_api import expect
-from ui_steps import make, open_settings, saved, studio_url
+from ui_steps import make, open_settings, saved, studio_url, violations
 
 pytestmark = pytest.mark.browser
 
@@ -121,13 +121,27 @@ def test_keys_and_numbers_do_the_same(page, write):
     page.press("#field-gap", "Enter")
     gap_of(page, 2, None)
     open_settings(page)
-    page.fill("#usual-gap", "0.4")
+    page.fill("#usual-gap", "0.37")
     page.press("#usual-gap", "Enter")
-    page.wait_for_function("() => window.tableread.project.view.settings.gap_s === 0.4")
+    page.wait_for_function("() => window.tableread.project.view.settings.gap_s === 0.37")
     saved(page)
     wav = page.request.get(studio_url(page, f"projects/{project_id}/export?format=wav"))
     sound, _ = soundfile.read(io.BytesIO(wav.body()))
     lasts(page, len(sound))
+
+
+def test_an_audio_line_has_a_gap_by_number_and_none_of_a_lines_other_settings(page, write):
+    write("Mara: One.\n[audio: door.wav]\nTomas: Two.", 3)
+    page.click("#lines .line[data-kind=audio] .line-grip")
+    expect(page.locator("#line-more")).to_be_hidden()
+    page.fill("#field-recording-gap", "0.9")
+    page.press("#field-recording-gap", "Enter")
+    gap_of(page, 1, 0.9)
+    saved(page)
+    page.click("#undo")
+    gap_of(page, 1, None)
+    expect(page.locator("#field-recording-gap")).to_have_value("")
+    assert violations(page, ["#recording-part"]) == []
 
 
 def test_a_new_project_of_the_page_breathes_between_lines(page):

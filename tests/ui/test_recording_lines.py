@@ -99,6 +99,54 @@ def is_converting(page):
     return page.request.get(studio_url(page, "state")).json()["model"]["active"] > 0
 
 
+def withdrawn(page):
+    """Wait for the studio's answer to what the block cancels."""
+    return page.expect_response(lambda answer: answer.request.method == "DELETE")
+
+
+def takes_there(page, project):
+    """The takes that the studio has of the first line; the page's may be older."""
+    body = page.request.get(studio_url(page, f"projects/{project}")).json()
+    return [body["lines"][0]["n_takes"], body["lines"][0]["chosen"]]
+
+
+def test_a_recording_that_is_cancelled_at_once_is_no_take(page, write, server, recording):
+    project = write("Ida: How long?", 1)
+    page.click("#lines .line-number")
+    page.click("#act-record")
+    page.check("#record-acted")
+    hold = server.workspace / "hold"
+    hold.touch()
+    page.set_input_files("#record-file", recording)
+    state(page, "sending")
+    with withdrawn(page):
+        page.click(GO)
+        hold.unlink()  # it may not have begun to be converted, or be converted before it is stopped
+    assert takes_there(page, project) == [0, None]
+
+
+def test_a_recording_whose_take_is_there_when_it_is_cancelled_is_none(page, write, recording):
+    project = write("Ida: How long?", 1)
+    page.click("#lines .line-number")
+    page.click("#act-record")
+    page.uncheck("#record-acted")
+    answers = []
+
+    # The studio answers, and the page waits for it.
+    page.route("**/lines/*/recording?*", lambda route: answers.append(route.fetch()))
+    try:
+        page.set_input_files("#record-file", recording)
+        while not answers:
+            page.wait_for_selector("#record-panel[data-state=sending]")
+        assert takes_there(page, project)[0] == 1
+        with withdrawn(page):
+            page.click(GO)
+    finally:
+        page.unroute("**/lines/*/recording?*")
+    assert takes_there(page, project) == [0, None]
+    page.wait_for_function("() => window.tableread.project.lines[0].n_takes === 0")
+
+
 def test_a_recording_is_said_in_the_characters_voice(page, write, server, recording):
     write("Ida: How long?", 1)
     page.click("#lines .line-number")

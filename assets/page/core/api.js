@@ -60,6 +60,7 @@ export async function json(path, options) {
 }
 
 export const part = encodeURIComponent;
+const query = (values) => Object.entries(values).map(([name, value]) => `${name}=${part(value)}`).join("&");
 
 export const readState = () => json("state");
 export const loadModel = () => json("model/load", { method: "POST" });
@@ -146,12 +147,15 @@ export const undo = (id, body) => post(projectPath(id, "/undo"), body);
 export const redo = (id, body) => post(projectPath(id, "/redo"), body);
 /** @param {object} body {line_ids, again, listen_from} */
 export const startRender = (id, body) => post(projectPath(id, "/render"), body);
-/** Say words of a line again. @param {object} body {start, end, base_rev, client} @param {AbortSignal} signal */
+/** Say words of a line again. @param {object} body {start, end, edit_id, base_rev, client} @param {AbortSignal} signal */
 export const patchLine = (id, lineId, body, signal) =>
   json(projectPath(id, `/lines/${part(lineId)}/patch`), { method: "POST", body, signal });
-/** Make a take of a recording. @param {Blob} recording @param {Record<string, string>} about {acted, base_rev, client} @param {AbortSignal} signal */
+/** Make a take of a recording. @param {Blob} recording @param {Record<string, unknown>} about {acted, edit_id, base_rev, client} @param {AbortSignal} signal */
 export const recordLine = (id, lineId, recording, about, signal) =>
-  json(projectPath(id, `/lines/${part(lineId)}/recording?${new URLSearchParams(about)}`), { method: "POST", body: recording, signal });
+  json(projectPath(id, `/lines/${part(lineId)}/recording?${query(about)}`), { method: "POST", body: recording, signal });
+/** Cancel a take that is being made: there is none then, whatever had become of it. @param {Record<string, unknown>} about {edit_id, base_rev, client} */
+export const withdrawTake = (id, about) =>
+  request(projectPath(id, `/pending-take?${query(about)}`), { method: "DELETE" });
 /** Where the play-head is, for table reads. @param {{line_id: string | null, playing: boolean}} heard */
 export const movePlayHead = (id, heard) => request(projectPath(id, "/heard"), { method: "PUT", body: heard });
 /** @returns {Promise<{review_id: string, made_at_s: number, used_at_s: number | null}[]>} */

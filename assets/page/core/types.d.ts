@@ -428,8 +428,9 @@ export interface EngineCard extends BackendChoice {
   expected_speed: number | null;
 }
 
-/** A recogniser with what its card says. */
+/** A model that listens with what its card says: to words, for which it is a recogniser, to voices or to noise. */
 export interface RecogniserCard extends BackendChoice {
+  purpose: "words" | "voices" | "noise";
   summary: string;
   code_licence: string;
   weights_licence: string;
@@ -441,7 +442,7 @@ export interface RecogniserCard extends BackendChoice {
   removable: boolean;
 }
 
-/** The state of a recogniser that was used. */
+/** The state of one that was used. */
 export type RecogniserStatus = Pick<ModelStatus, "state" | "fraction" | "active" | "unload_in_s">;
 
 export interface EngineDownload {
@@ -485,7 +486,7 @@ export interface MemoryUse {
 export interface StudioState {
   backend: BackendChoice & { params: EngineParam[]; languages: Record<string, string>; instructions: boolean };
   backends: EngineCard[];
-  /** Those that check the words of takes, the best first; none for visitors. */
+  /** The models that listen, of each purpose the best first; none for visitors. */
   recognisers: RecogniserCard[];
   /** By name, of those that were asked for. */
   recogniser_models: Record<string, RecogniserStatus>;

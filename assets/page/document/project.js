@@ -6,7 +6,7 @@ import { documentOf, EMPTY_DOCUMENT, isMissing, isPending, newId, withChanges, w
 import { EventStream } from "./event_stream.js";
 import { Outbox } from "./outbox.js";
 
-/** @import { Batch, DialogDocument, Line, Op, ProjectBody } from "../core/types" */
+/** @import { Batch, DialogDocument, EditAnswer, Line, Op, ProjectBody } from "../core/types" */
 
 /** Deleted lines, so that one can be inserted again that somebody else deleted during an edit. */
 export class DeletedLines {
@@ -245,25 +245,36 @@ export class Project {
 
   /**
    * Say words of a line again, in a take of its own. @param {string} lineId @param {{start: number, end: number}} part of its text
-   * @param {AbortSignal} signal @returns {Promise<boolean>} whether it has that take now
+   * @param {AbortSignal} signal as in `#addTake` @returns {Promise<boolean>} whether it has that take now
    */
-  async sayAgain(lineId, part, signal) {
-    const { id } = this;
-    await this.flush();
-    if (id !== this.id) return false;
-    this.#answered(await api.patchLine(id, lineId, { ...part, base_rev: this.#base.rev, client: CLIENT }, signal));
-    return true;
+  sayAgain(lineId, part, signal) {
+    return this.#addTake((id, about) => api.patchLine(id, lineId, { ...part, ...about }, signal), signal);
   }
 
   /**
    * Make a take of a recording of a line. @param {string} lineId @param {Blob} recording @param {boolean} acted whether the
-   * engine changes it to the voice of the speaker @param {AbortSignal} signal @returns {Promise<boolean>} whether it has that take now
+   * engine changes it to the voice of the speaker @param {AbortSignal} signal as in `#addTake`
+   * @returns {Promise<boolean>} whether it has that take now
    */
-  async addRecording(lineId, recording, acted, signal) {
+  addRecording(lineId, recording, acted, signal) {
+    return this.#addTake((id, about) => api.recordLine(id, lineId, recording, { ...about, acted }, signal), signal);
+  }
+
+  /**
+   * @param {(id: string, about: {edit_id: string, base_rev: number, client: string}) => Promise<EditAnswer>} ask
+   * @param {AbortSignal} signal once it aborts there is no such take, also if the studio had made it already
+   */
+  async #addTake(ask, signal) {
     const { id } = this;
     await this.flush();
     if (id !== this.id) return false;
-    this.#answered(await api.recordLine(id, lineId, recording, { acted: String(acted), base_rev: String(this.#base.rev), client: CLIENT }, signal));
+    const about = { edit_id: newId(), base_rev: this.#base.rev, client: CLIENT };
+    try {
+      this.#answered(await ask(id, about));
+    } catch (error) {
+      if (signal.aborted) await api.withdrawTake(id, about);
+      throw error;
+    }
     return true;
   }
 
@@ -295,6 +306,7 @@ export class Project {
     return steps;
   }
 
+  /** @param {EditAnswer} answer */
   #answered({ rev, changes }) {
     if (changes && rev > this.#base.rev) this.#base = withChanges(this.#base, rev, changes);
     this.#rebuild();

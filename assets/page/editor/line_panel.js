@@ -164,10 +164,12 @@ export class LinePanel {
       this.#setParam({ name: "mood", value: target.value || null }));
     field("instruct").addEventListener("change", ({ target }) =>
       this.#setParam({ name: "instruct", value: target.value.trim() || null }));
-    field("gap").addEventListener("change", ({ target }) => {
-      if (target.validity.valid) this.#setParam({ name: GAP, value: target.value === "" ? null : target.valueAsNumber });
-      this.#show();
-    });
+    for (const name of ["gap", "recording-gap"]) {
+      field(name).addEventListener("change", ({ target }) => {
+        if (target.validity.valid) this.#setParam({ name: GAP, value: target.value === "" ? null : target.valueAsNumber });
+        this.#show();
+      });
+    }
     field("before").addEventListener("change", ({ target }) => this.#pause(target, -1));
     field("after").addEventListener("change", ({ target }) => this.#pause(target, 1));
     const buttons = {
@@ -251,6 +253,14 @@ export class LinePanel {
     setText(byId("recording-length"), line.take ? formatLength(line.take.samples / RATE_HZ) : t`not played yet`);
     setText(byId("recording-choose"), line.take ? t`Replace the file` : t`Choose a file`);
     byId("recording-choose").disabled = Boolean(line.locked);
+    this.#showGap("recording-gap", [line]);
+  }
+
+  /** The gap before lines; where they have none of their own, how long it is. */
+  #showGap(name, lines) {
+    const usual = lines.length === 1 && this.#parts.playback.gapBefore(lines[0].line_id);
+    field(name).dataset.empty = usual ? t`${usual.toFixed(2)} (default)` : t`default`;
+    put(name, shared(lines.map(({ params }) => params ?? {}), GAP));
   }
 
   #fill(lines) {
@@ -261,9 +271,7 @@ export class LinePanel {
     put("seed", shared(lines, "seed"));
     put("instruct", shared(lines.map(({ params }) => params ?? {}), "instruct"));
     const single = lines.length === 1;
-    const usual = this.#parts.playback.gapBefore(lines[0].line_id);
-    field("gap").dataset.empty = single && usual ? t`${usual.toFixed(2)} (default)` : t`default`;
-    put("gap", shared(lines.map(({ params }) => params ?? {}), GAP));
+    this.#showGap("gap", lines);
     for (const [name, by] of [["before", -1], ["after", 1]]) {
       field(name).disabled = !single;
       field(name).dataset.empty = single ? "" : t`select a single line`;
@@ -340,7 +348,8 @@ export class LinePanel {
     const alike = new Map();
     for (const lineId of selection.ids) {
       const { kind, params } = project.line(lineId);
-      if (kind !== "speech" || (value === null && !(name in (params ?? {})))) continue;
+      const has = kind === "speech" || (kind === "audio" && name === GAP);
+      if (!has || (value === null && !(name in (params ?? {})))) continue;
       const { [name]: _, ...others } = params ?? {};
       const next = value === null ? others : { ...others, [name]: value };
       const key = JSON.stringify(next);

@@ -3,7 +3,7 @@ import { bus } from "../core/bus.js";
 import { byId, safeColour, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
-import { announce } from "../core/notices.js";
+import { announce, showError } from "../core/notices.js";
 import { t } from "../core/texts.js";
 import { takeIssues } from "../document/document.js";
 import { openMicrophone } from "../voices/microphone.js";
@@ -241,8 +241,9 @@ export class LineRecorder {
       this.#turn("idle");
       this.#kept();
     } catch (error) {
-      if (begun !== this.#begun || error.name === "AbortError") return;
-      this.#failed(error, acted);
+      if (error.name === "AbortError") return;
+      if (begun === this.#begun) this.#failed(error, acted);
+      else showError(t`Couldn’t cancel it`, error);
     }
   }
 

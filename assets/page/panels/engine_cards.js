@@ -1,11 +1,11 @@
-/** The cards of voice engines and recognisers: what each is and does here, and to download, try and remove it. */
+/** The cards of voice engines and of what listens: what each is and does here, and to download, try and remove it. */
 import * as api from "../core/api.js";
 import { arrangeRows, askDialog, byId, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
 import { formatBytes, formatCount } from "../core/format.js";
 import { showError } from "../core/notices.js";
 import { pageLanguage, t } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
-import { cardRank, countDown, licenceWords, listeningWords, speedWords, useWords, voiceWords } from "./engine_state.js";
+import { cardRank, countDown, hearsWords, licenceWords, listeningWords, speedWords, useWords, voiceWords } from "./engine_state.js";
 
 /** @import { EngineCard, EngineDownload, RecogniserCard, SetupState, StudioState } from "../core/types" */
 
@@ -16,7 +16,7 @@ const SAMPLE = { speaker: "Narrator", text: "The lamp is still burning, and nobo
 
 const languageNames = new Intl.DisplayNames([pageLanguage], { type: "language", fallback: "code" });
 
-/** One engine's card, or a recogniser's; its element stays, so that a focused button keeps its focus. */
+/** One engine's card, or that of a model that listens; its element stays, so that a focused button keeps its focus. */
 class Card {
   /** @param {string} name @param {(act: string, card: Card) => void} press @param {boolean} speaks whether it is an engine */
   constructor(name, press, speaks) {
@@ -130,7 +130,7 @@ function nameOrCount(codes) {
   return codes.length <= SHOWN_LANGUAGES ? nameLanguages(codes).join(", ") : formatCount(codes.length, "language");
 }
 
-/** What a recogniser's card shares with an engine's. @param {RecogniserCard} recogniser @returns {any} */
+/** What the card of a model that listens shares with an engine's. @param {RecogniserCard} recogniser @returns {any} */
 function asCard(recogniser) {
   return { ...recogniser, languages: nameLanguages(recogniser.languages), downloadable: true };
 }
@@ -138,7 +138,7 @@ function asCard(recogniser) {
 export class EngineCards {
   /** @type {Map<string, Card>} */
   #cards = new Map();
-  /** The recognisers' states as they were described, and when that was. */
+  /** The states of what listens as they were described, and when that was. */
   #models = {};
   #describedAt = 0;
   #project;
@@ -154,6 +154,7 @@ export class EngineCards {
     this.#project = project;
     this.#ask = ask;
     this.#preview.events.on("fault", (error) => showError(t`Couldn’t play a sample`, error));
+    byId("hear-words-show").addEventListener("click", showListeners);
   }
 
   /** Shows all cards as they are now, again even if nothing is new. @param {StudioState} state */
@@ -181,6 +182,7 @@ export class EngineCards {
   /** @param {RecogniserCard[]} recognisers */
   #showRecognisers(recognisers, { downloads, setup }) {
     setHidden(byId("recognisers-part"), !recognisers.length);
+    setHidden(byId("hear-words"), !recognisers.length || hearsWords(recognisers));
     const cards = recognisers.map((one) => {
       const words = { speed: this.#listening(one.name), use: useWords(one, nameOrCount) };
       return this.#show(asCard(one), false, { chosen: false, download: downloads[one.name], setup, ...words });
@@ -188,7 +190,7 @@ export class EngineCards {
     arrangeRows(byId("recognisers"), cards);
   }
 
-  /** Say how long recognisers stay in memory. */
+  /** Say how long what listens stays in memory. */
   countDown() {
     for (const name of Object.keys(this.#models)) this.#cards.get(name)?.showSpeed(this.#listening(name));
   }
@@ -238,6 +240,14 @@ export class EngineCards {
     const body = { engine: card.name, speaker: line.speaker, text: firstSentence(line.text) };
     return this.#preview.toggle(card.act("try"), (signal) => api.tryEngine(this.#project.id, body, signal));
   }
+}
+
+/** From the project's setting to the cards of what listens. */
+function showListeners() {
+  byId("project-open").click(); // closes its panel
+  byId("model-chip").click();
+  byId("recognisers-part").focus({ preventScroll: true });
+  byId("recognisers-part").scrollIntoView({ block: "start" });
 }
 
 /** @param {string} text */

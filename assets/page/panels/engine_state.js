@@ -55,12 +55,19 @@ export function listeningWords(model) {
   return model.state === "loaded" && model.active > 0 ? t`listening` : stateWords(model);
 }
 
+/** Whether takes are listened to for their words. @param {RecogniserCard[]} cards */
+export function hearsWords(cards) {
+  return cards.some(({ purpose, reason, to_fetch: toFetch }) => purpose === "words" && !reason && !toFetch);
+}
+
 /**
- * For which languages a recogniser that is here checks takes.
- * @param {RecogniserCard} recogniser @param {(languages: string[]) => string} nameLanguages
+ * What a model that listens is used for now that it is here: a recogniser for the takes of some languages.
+ * @param {RecogniserCard} card @param {(languages: string[]) => string} nameLanguages
  */
-export function useWords({ to_fetch: toFetch, reason, used_for: used }, nameLanguages) {
+export function useWords({ purpose, to_fetch: toFetch, reason, used_for: used }, nameLanguages) {
   if (reason || toFetch) return "";
+  if (purpose === "voices") return t`Compares the voices of new takes.`;
+  if (purpose === "noise") return t`Removes noise from voice samples.`;
   if (!used.length) return t`Not used: a recogniser above knows its languages, too.`;
   return t`Checks takes in ${nameLanguages(used)}.`;
 }

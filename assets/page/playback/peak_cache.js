@@ -13,7 +13,9 @@ export class PeakCache {
   events = new Bus();
   #projectId = null;
   #known = new Map();
-  #wanted = new Set();
+  /** Takes without sound when they were asked for. Once they have some, the studio sends them anew, as other objects. */
+  #missing = new WeakSet();
+  #wanted = new Map();
   #asking = false;
 
   /** Another project was opened: its takes' waveforms are wanted now. @param {string} projectId */
@@ -27,17 +29,21 @@ export class PeakCache {
   of(take) {
     if (!take) return null;
     const known = this.#known.get(take.take_id);
-    if (known === undefined) this.#want(take.take_id);
+    if (!known && !this.#missing.has(take)) this.#want(take);
     return known ?? null;
   }
 
   /** Whether it is loaded, or there is none. */
   settled(take) {
-    return this.#known.has(take.take_id);
+    return this.#known.has(take.take_id) || this.#missing.has(take);
   }
 
-  #want(takeId, wait_ms = SOON_MS) {
-    this.#wanted.add(takeId);
+  #want(take) {
+    this.#wanted.set(take.take_id, take);
+    this.#soon(SOON_MS);
+  }
+
+  #soon(wait_ms) {
     if (this.#asking) return;
     this.#asking = true;
     setTimeout(() => this.#ask(), wait_ms);
@@ -45,26 +51,31 @@ export class PeakCache {
 
   async #ask() {
     const projectId = this.#projectId;
-    const bundle = [...this.#wanted].slice(0, BUNDLE);
-    bundle.forEach((takeId) => this.#wanted.delete(takeId));
+    const bundle = [...this.#wanted.values()].slice(0, BUNDLE);
+    const takeIds = bundle.map(({ take_id: takeId }) => takeId);
+    takeIds.forEach((takeId) => this.#wanted.delete(takeId));
     let wait_ms = SOON_MS;
     try {
-      const { peaks } = await api.readPeaks(projectId, BINS, bundle);
+      const { peaks } = await api.readPeaks(projectId, BINS, takeIds);
       if (projectId === this.#projectId) this.#learn(bundle, peaks);
     } catch (error) {
       // What is drawn has no waveforms until they are loaded.
       if (error.status === 404 && projectId === this.#projectId) this.#learn(bundle, {});
       else if (projectId === this.#projectId) {
-        bundle.forEach((takeId) => this.#wanted.add(takeId));
+        bundle.forEach((take) => this.#wanted.set(take.take_id, take));
         wait_ms = PEAKS_RETRY_MS;
       }
     }
     this.#asking = false;
-    if (this.#wanted.size) this.#want(this.#wanted.values().next().value, wait_ms);
+    if (this.#wanted.size) this.#soon(wait_ms);
   }
 
-  #learn(takeIds, peaks) {
-    takeIds.forEach((takeId) => this.#known.set(takeId, peaks[takeId] ?? null));
+  #learn(takes, peaks) {
+    for (const take of takes) {
+      const found = peaks[take.take_id];
+      if (found) this.#known.set(take.take_id, found);
+      else this.#missing.add(take);
+    }
     this.events.emit("loaded");
   }
 }

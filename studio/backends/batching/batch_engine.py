@@ -200,6 +200,7 @@ class BatchEngine:
         try:
             with speech_faults(self._title):
                 self._core.admit([line.task.admission(self._core, slot) for slot, line in lines])
+        # Broad, as whatever a model raises at one line must not end the others.
         except Exception as error:
             if card_lost(error):
                 raise
@@ -221,6 +222,7 @@ class BatchEngine:
                 self._widen(ended)
         except OutOfMemory:
             self._shrink_slots()
+        # Broad, as whatever a model raises is counted, and the engine goes on until it repeats.
         except Exception as error:
             if card_lost(error):
                 raise

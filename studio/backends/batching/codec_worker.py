@@ -162,6 +162,7 @@ class CodecWorker(ABC):
             self._retry_or_fail(batch, error)
         except StudioError as error:
             _fail_batch(batch, error)
+        # Broad, as this thread decodes for all lines, whatever a model makes of some of them.
         except Exception as error:
             log.warning("decoding failed", exc_info=True)
             _fail_batch(batch, self._audio_fault(error))

@@ -103,6 +103,7 @@ class S3GenWorker(CodecWorker):
                 self._finish(frames, wave)
         except StudioError as error:
             frames.line.end(error)
+        # Broad, as nobody joins this work: a reader would wait for its line for ever.
         except Exception as error:
             log.warning("marking failed", exc_info=True)
             frames.line.end(self._audio_fault(error))

@@ -88,7 +88,8 @@ _LINE_FIELDS = tuple(one.name for one in fields(ProjectLine))
 _get_line_values = attrgetter(*_LINE_FIELDS)
 _PROGRESS_FIELDS = ("total", "done", "failed", "audio_s", "wall_s", "first_audio_s", "message")
 
-_MARK = r"^[A-Za-z0-9_-]{1,64}$"
+MARK = r"^[A-Za-z0-9_-]{1,64}$"
+"""What a client calls itself and its edits."""
 
 
 class NewProjectBody(RequestBody):
@@ -113,8 +114,8 @@ class AuthorBody(RequestBody):
     """The client that edits, and the revision that its edit is based on."""
 
     base_rev: int = Field(ge=0)
-    client: str = Field(pattern=_MARK)
-    edit_id: str | None = Field(None, pattern=_MARK)
+    client: str = Field(pattern=MARK)
+    edit_id: str | None = Field(None, pattern=MARK)
 
     def author(self, group: str | None = None) -> Author:
         """The author as the project stores it."""

@@ -18,7 +18,7 @@ from studio.backends.registry import first_voices
 from studio.engine.event_log import StateChange
 from studio.engine.model_manager import ModelState, measure_resident_bytes
 from studio.errors import StudioError
-from studio.hearing.recogniser_catalogue import describe_recognisers
+from studio.hearing.model_catalogue import describe_models
 from studio.server.routes.bodies import capabilities_body, engine_body
 from studio.server.routes.speaker_bodies import brief_body
 from studio.services.studio import Studio
@@ -118,7 +118,7 @@ def _download_bodies(studio: Studio) -> dict[str, dict[str, Any]]:
 
 
 def _recogniser_bodies(studio: Studio) -> list[dict[str, Any]]:
-    return describe_recognisers(studio.recognisers.catalogue) if studio.recognisers else []
+    return describe_models(studio.recognisers.catalogue) if studio.recognisers else []
 
 
 def _recogniser_models(studio: Studio) -> dict[str, dict[str, Any]]:

@@ -16,7 +16,7 @@ from studio.server.policies import (
     page_policy,
     upload_policy,
 )
-from studio.server.routes.bodies import AuthorBody, PatchBody, RequestBody, edit_body
+from studio.server.routes.bodies import MARK, AuthorBody, PatchBody, RequestBody, edit_body
 from studio.server.routes.project_routes import Project
 from studio.server.transfers import receive, unless_gone, wav_answer
 from studio.services.previews import MAX_PREVIEW_CHARS, Sentence
@@ -117,10 +117,11 @@ async def say_again(
 ) -> dict[str, Any]:
     """Say words of a ready line again, and lay them into a new take of it, which is chosen.
 
-    Nothing but these words is new; the take's `patch` says which samples.
+    Nothing but these words is new; the take's `patch` says which samples. One with an `edit_id` can
+    be withdrawn.
     """
     marked = (body.start, body.end)
-    author = body.author()
+    author = body.author(group=body.edit_id)
     saying = studio.patches.say_again(project, line_id, marked, author)
     return edit_body(project, await unless_gone(request, saying))
 
@@ -142,8 +143,25 @@ async def record(
 ) -> dict[str, Any]:
     """Make a take of a recording, which is the body, and choose it.
 
-    No engine makes such a take again: its `source` says that it was recorded.
+    No engine makes such a take again: its `source` says that it was recorded. One with an `edit_id`
+    can be withdrawn.
     """
+    author = query.author(group=query.edit_id)
     async with receive(request, studio) as path:
-        work = studio.recordings.add(project, line_id, path, query.author(), acted=query.acted)
+        work = studio.recordings.add(project, line_id, path, author, acted=query.acted)
         return edit_body(project, await unless_gone(request, work))
+
+
+class WithdrawalQuery(AuthorBody):
+    """The id with which a take was asked for."""
+
+    edit_id: str = Field(pattern=MARK)
+
+
+@voice_routes.delete("/projects/{project_id}/pending-take", status_code=204)
+@page_policy(Access.GUEST, disk=DiskUse.EDIT)
+def withdraw_take(
+    studio: StudioDep, project: Project, query: Annotated[WithdrawalQuery, Query()]
+) -> None:
+    """Cancel what `record` or `say_again` was asked with this `edit_id`: there is no such take."""
+    studio.pending_takes.withdraw(project, query.author(group=query.edit_id))

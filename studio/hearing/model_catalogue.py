@@ -1,10 +1,11 @@
-"""The recognisers there are: what each is and knows, and whether it is here."""
+"""The models that listen: what each is and knows, and whether it is here."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from importlib.resources import files
 from typing import Any
 
@@ -12,61 +13,85 @@ from studio.backends.hub.weights import list_weights
 from studio.backends.sherpa.catalogue import DownloadableModel, HubSource, find_folders
 
 
-@dataclass(frozen=True, slots=True)
-class RecogniserModel:
-    """One recogniser of the catalogue.
+class Purpose(StrEnum):
+    """What a model listens for."""
+
+    WORDS = "words"
+    """It is a recogniser: understands what is said."""
+
+    VOICES = "voices"
+    """Tells voices apart."""
+
+    NOISE = "noise"
+    """Takes noise out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HearingModel:
+    """One model of the catalogue.
 
     Attributes:
         name: On the command line.
         title: For people.
-        family: As in the name of sherpa-onnx's constructor, `OfflineRecognizer.from_…`.
+        purpose: What it listens for.
+        family: A recogniser's as in the name of sherpa-onnx's constructor,
+            `OfflineRecognizer.from_…`.
         summary: One sentence.
-        languages: BCP-47 codes.
+        languages: BCP-47 codes of what a recogniser understands.
         code_licence: Of the model's own code, as SPDX names it.
         weights_licence: Of the weights, in words.
         size_bytes: To download, to the megabyte.
-        word_times: Whether it says when each word is said.
+        word_times: Whether a recogniser says when each word is said.
         sources: Where its files come from.
         non_commercial: Whether something forbids commercial use.
     """
 
     name: str
     title: str
+    purpose: Purpose
     family: str
     summary: str
-    languages: tuple[str, ...]
     code_licence: str
     weights_licence: str
     size_bytes: int
-    word_times: bool
     sources: tuple[HubSource, ...]
+    languages: tuple[str, ...] = ()
+    word_times: bool = False
     non_commercial: bool = False
 
     def knows(self, language: str | None) -> bool:
         """Whether it understands a BCP-47 language; None is any."""
+        if self.purpose is not Purpose.WORDS:
+            return False
         return language is None or language.split("-")[0].casefold() in self.languages
 
 
-def _read_recognisers() -> dict[str, RecogniserModel]:
-    data = files(__package__).joinpath("recognisers.toml")  # which may be in a zip
+def _read_models() -> dict[str, HearingModel]:
+    data = files(__package__).joinpath("model_catalogue.toml")  # which may be in a zip
     entries: dict[str, dict[str, Any]] = tomllib.loads(data.read_text("utf-8"))
-    return {name: _read_recogniser(name, dict(entry)) for name, entry in entries.items()}
+    return {name: _read_model(name, dict(entry)) for name, entry in entries.items()}
 
 
-def _read_recogniser(name: str, entry: dict[str, Any]) -> RecogniserModel:
-    entry["languages"] = tuple(entry["languages"])
+def _read_model(name: str, entry: dict[str, Any]) -> HearingModel:
+    entry["purpose"] = Purpose(entry["purpose"])
+    entry["languages"] = tuple(entry.get("languages", ()))
     entry["sources"] = tuple(HubSource(**source) for source in entry["sources"])
-    return RecogniserModel(name=name, **entry)
+    return HearingModel(name=name, **entry)
 
 
-RECOGNISERS: Mapping[str, RecogniserModel] = _read_recognisers()
-"""By name, the best first."""
+HEARING_MODELS: Mapping[str, HearingModel] = _read_models()
+"""By name, of each purpose the best first."""
 
 
-def describe_recognisers(catalogue: Mapping[str, RecogniserModel]) -> list[dict[str, Any]]:
-    """The recognisers in words and figures, as the page and the command line list them.
+def list_recognisers(catalogue: Mapping[str, HearingModel]) -> dict[str, HearingModel]:
+    """Those that understand words."""
+    return {name: one for name, one in catalogue.items() if one.purpose is Purpose.WORDS}
 
-    `used_for` has the languages for which one is used: the best of those that are here.
+
+def describe_models(catalogue: Mapping[str, HearingModel]) -> list[dict[str, Any]]:
+    """The models in words and figures, as the page and the command line list them.
+
+    `used_for` has the languages for which a recogniser is used: the best of those that are here.
     """
     found: list[dict[str, Any]] = []
     taken: set[str] = set()
@@ -78,11 +103,12 @@ def describe_recognisers(catalogue: Mapping[str, RecogniserModel]) -> list[dict[
     return found
 
 
-def _describe(model: RecogniserModel) -> dict[str, Any]:
+def _describe(model: HearingModel) -> dict[str, Any]:
     weights = DownloadableModel(model)
     return {
         "name": model.name,
         "title": model.title,
+        "purpose": model.purpose,
         "summary": model.summary,
         "reason": weights.unavailable(),
         "to_fetch": weights.to_fetch(),
