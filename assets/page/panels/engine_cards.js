@@ -3,7 +3,7 @@ import * as api from "../core/api.js";
 import { arrangeRows, askDialog, byId, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
 import { formatBytes, formatCount } from "../core/format.js";
 import { showError } from "../core/notices.js";
-import { pageLanguage, t } from "../core/texts.js";
+import { pageLanguage, t, translateServer } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { cardRank, countDown, licenceWords, listeningWords, speedWords, useWords, voiceWords } from "./engine_state.js";
 
@@ -50,7 +50,7 @@ class Card {
     setText(this.part("title"), engine.title);
     this.showSpeed(speed);
     setHidden(this.part("warning"), !engine.non_commercial);
-    setText(this.part("summary"), engine.summary ?? "");
+    setText(this.part("summary"), translateServer(engine.summary ?? ""));
     setText(this.part("voices"), use);
     setText(this.part("licence"), licenceWords(engine, this.speaks));
     this.#showLanguages(engine.languages ?? []);
@@ -112,12 +112,12 @@ class Card {
 
 /** What stands in a card's way, or how far its download is. */
 function note({ needs, reason, summary, to_fetch: toFetch, untried }, { download, setup, needsPrograms }) {
-  if (download) return download.state === "paused" ? t`Paused. ${download.message}` : download.message;
+  if (download) return download.state === "paused" ? t`Paused. ${translateServer(download.message)}` : translateServer(download.message);
   if (needsPrograms && ["installing", "failed"].includes(setup.state)) return setup.message;
-  if (needsPrograms && setup.download_bytes) return t`Install its packages first. ${needs}`.trim();
+  if (needsPrograms && setup.download_bytes) return t`Install its packages first. ${translateServer(needs)}`.trim();
   if (needsPrograms) return t`This studio was started without the packages it needs. See the installation guide.`;
   // An engine without words of its own says itself what it lacks, in those of the terminal.
-  return [needs || reason || (summary ? "" : toFetch), untried].filter(Boolean).join(" ");
+  return [needs || reason || (summary ? "" : toFetch), untried].filter(Boolean).map(translateServer).join(" ");
 }
 
 /** @param {string[]} codes of languages @returns {string[]} their names, in their order */

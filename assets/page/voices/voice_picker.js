@@ -4,7 +4,7 @@ import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatBytes, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { Sheet } from "./sheet.js";
 import { baseOf, castOps, currentKey, firstToHear, isShown, lineToHear } from "./voice_candidates.js";
@@ -368,7 +368,7 @@ function noteOn(voice, engine, { engine: own, engines }, speaker) {
   if (engine?.to_fetch) return t`${engine.title} isn’t downloaded yet. Download it to hear its voices.`;
   if (engine && engine.name !== own) return t`This sets ${engine.title} for the whole scene. You can undo it.`;
   const now = engines.find(({ name }) => name === own);
-  if (voice?.kind === "sample" && now && !now.cloning) return t`${now.title} can’t clone a recording: ${speaker.name} gets ${now.instead_of_sample}.`;
+  if (voice?.kind === "sample" && now && !now.cloning) return t`${now.title} can’t clone a recording: ${speaker.name} gets ${translateServer(now.instead_of_sample)}.`;
   return "";
 }
 
