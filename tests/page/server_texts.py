@@ -61,7 +61,10 @@ _NO_TEXTS = frozenset({"batching", "cli", "python_api", "setup", "v1"})
 """Packages whose texts no page shows."""
 
 _LISTS = frozenset(
-    {"_DENOISED", "_LABELS", "_form_steps", "_list_left_out", "_list_steps", "instead_of_sample"}
+    {
+        *("_DENOISED", "_LABELS", "_form_steps", "_list_left_out", "_list_steps"),
+        *("_name_automatic", "instead_of_sample"),
+    }
 )
 """Names of which every text is shown, also one that is no sentence."""
 

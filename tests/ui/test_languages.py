@@ -41,6 +41,8 @@ def test_a_browser_of_another_language_sees_the_page_in_it(opened):
     page.keyboard.press("Escape")
     page.click("#model-chip")
     expect(page.locator("#backends")).to_contain_text("Ein Roboter, der sofort liest")
+    page.keyboard.press("Escape")
+    expect(page.locator("#script-language option[value=fi]")).to_have_text("Finnisch")
 
 
 def test_english_asks_for_nothing_more(opened):

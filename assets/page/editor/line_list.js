@@ -10,11 +10,11 @@ import { FoldedSections } from "./sections.js";
 
 const STATE_WORDS = {
   none: "",
-  queued: "waiting",
-  generating: "reading",
-  ready: "ready",
-  stale: "changed",
-  failed: "failed",
+  queued: t`waiting`,
+  generating: t`reading`,
+  ready: t`ready`,
+  stale: t`changed`,
+  failed: t`failed`,
 };
 
 const TEMPLATES = { silence: "pause-template" };

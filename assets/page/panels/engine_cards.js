@@ -1,7 +1,7 @@
 /** The cards of voice engines and recognisers: what each is and does here, and to download, try and remove it. */
 import * as api from "../core/api.js";
 import { arrangeRows, askDialog, byId, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
-import { formatBytes, formatCount } from "../core/format.js";
+import { formatBytes, formatCount, languageName } from "../core/format.js";
 import { showError } from "../core/notices.js";
 import { pageLanguage, t, translateServer } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
@@ -13,8 +13,6 @@ const MOST_CHARS = 200;
 const SHOWN_LANGUAGES = 3;
 /** What an engine says where the scene has no line. */
 const SAMPLE = { speaker: "Narrator", text: "The lamp is still burning, and nobody is home." };
-
-const languageNames = new Intl.DisplayNames([pageLanguage], { type: "language", fallback: "code" });
 
 /** One engine's card, or a recogniser's; its element stays, so that a focused button keeps its focus. */
 class Card {
@@ -53,7 +51,7 @@ class Card {
     setText(this.part("summary"), translateServer(engine.summary ?? ""));
     setText(this.part("voices"), use);
     setText(this.part("licence"), licenceWords(engine, this.speaks));
-    this.#showLanguages(engine.languages ?? []);
+    this.#showLanguages(pageLanguage === "en" || !this.speaks ? engine.languages ?? [] : nameLanguages(engine.language_codes));
     const needsPrograms = Boolean(engine.large_packages && engine.reason);
     setText(this.part("note"), note(engine, { download, setup, needsPrograms }));
     const failed = download?.state === "failed" || (needsPrograms && setup.state === "failed");
@@ -122,7 +120,8 @@ function note({ needs, reason, summary, to_fetch: toFetch, untried }, { download
 
 /** @param {string[]} codes of languages @returns {string[]} their names, in their order */
 function nameLanguages(codes) {
-  return codes.map((code) => languageNames.of(code)).toSorted((one, other) => one.localeCompare(other, pageLanguage));
+  const names = new Set(codes.map((code) => languageName(code)));
+  return [...names].toSorted((one, other) => one.localeCompare(other, pageLanguage));
 }
 
 /** @param {string[]} codes of languages @returns {string} their names, or how many they are */

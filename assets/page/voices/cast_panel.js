@@ -3,7 +3,7 @@ import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, isDirty, languageOptions, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { characterOf } from "../document/document.js";
 import { castOps } from "./voice_candidates.js";
 
@@ -242,7 +242,7 @@ export class CastPanel {
     if (place <= 9) row.querySelector(".voice-name").title = t`Ctrl+${place} or Alt+${place} assigns the selected lines to ${name}`;
     this.#offerLines(row.querySelector(".voice-mark"), name, formatCount(lines, "line"));
     this.#offerName(row, name);
-    this.#offerVoice(row.querySelector(".voice-choice"), name, voiceName);
+    this.#offerVoice(row.querySelector(".voice-choice"), name, voice === "built-in" ? translateServer(voiceName) : voiceName);
     this.#offerSettings(row.querySelector(".voice-settings"), name);
     this.#offerSuggested(row.querySelector(".voice-suggest"), name, suggested);
     const add = row.querySelector(".voice-add");
