@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,21 +57,22 @@ def repair(clip: Clip) -> RepairedClip:
     before = measure_levels(clip)
     if before.speech_share == 0:
         return RepairedClip(clip, (), before, before)
-    steps = []
     centred = Clip(
         clip.samples - clip.samples.mean(dtype=np.float64).astype(np.float32), clip.rate_hz
     )
     shorter = shorten_silences(
         centred, min_s=LONG_SILENCE_S, keep_s=_KEPT_SILENCE_S, edge_s=_EDGE_S
     )
-    cut_s = clip.duration_s - shorter.duration_s
-    if cut_s >= _AUDIBLE_S:
-        steps.append(f"trimmed {cut_s:.1f} s of silence")
-    level_db = measure_levels(shorter).speech_db
-    if abs(SPEECH_LEVEL_DB - level_db) >= _AUDIBLE_DB:
-        steps.append(f"levelled from {level_db:.0f} to {SPEECH_LEVEL_DB:.0f} dB")
+    steps = _list_steps(clip.duration_s - shorter.duration_s, measure_levels(shorter).speech_db)
     repaired = Clip(_fade_ends(_level_speech(shorter).samples, clip.rate_hz), clip.rate_hz)
     return RepairedClip(repaired, tuple(steps), before, measure_levels(repaired))
+
+
+def _list_steps(cut_s: float, level_db: float) -> Iterator[str]:
+    if cut_s >= _AUDIBLE_S:
+        yield f"trimmed {cut_s:.1f} s of silence"
+    if abs(SPEECH_LEVEL_DB - level_db) >= _AUDIBLE_DB:
+        yield f"levelled from {level_db:.0f} to {SPEECH_LEVEL_DB:.0f} dB"
 
 
 def _level_speech(clip: Clip) -> Clip:

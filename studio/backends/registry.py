@@ -201,10 +201,11 @@ def _why(
         said = [f"{taken.title} speaks, since it is fast enough to listen to.", *said]
     if not said:
         return None
-    return (
-        f"{' '.join(said)} Choose one under the voice engine or with --backend; "
+    said.append(
+        "Choose one under the voice engine or with --backend; "
         f"{program()} doctor lists what each of them lacks."
     )
+    return " ".join(said)
 
 
 def offer_of(backend: Backend) -> Offer:

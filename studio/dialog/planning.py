@@ -478,8 +478,8 @@ class _Planner:
         if name in SOUND_TAGS:
             self._notice("tag", name, number, f"this voice can't perform {tag}; it is left out.")
             return ""
-        advice = "would be read aloud by this voice. Take it out if that is not meant."
-        self._notice("tag", tag.replace("/", ""), number, f"{tag} {advice}")
+        message = f"{tag} would be read aloud by this voice. Take it out if that is not meant."
+        self._notice("tag", tag.replace("/", ""), number, message)
         return tag
 
     def _language(self, line: Speech, speaker: str) -> str | None:

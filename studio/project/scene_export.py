@@ -174,8 +174,9 @@ def export_script(
     )
     if not silent:
         return data, notices
-    n_silent = f"{len(silent)} line{'s have' if len(silent) > 1 else ' has'}"
-    message = f"{n_silent} no sound yet and {'are' if len(silent) > 1 else 'is'} left out."
+    message = f"{len(silent)} lines have no sound yet and are left out."
+    if len(silent) == 1:
+        message = "1 line has no sound yet and is left out."
     return data, (*notices, Notice(message, silent[0]))
 
 

@@ -69,17 +69,12 @@ class ExpectedSpeech:
 
     @property
     def amount(self) -> str:
-        """Its number of words, or of characters in a script without spaces, for messages."""
+        """Its words, or characters in a script without spaces, with their verb, for messages."""
         wide = sum(_is_wide(char) for char in self.text)
         if wide > len(self.text) / 3:
-            return f"{wide} characters" if wide > 1 else "one character"
+            return f"{wide} characters; they take" if wide > 1 else "one character; it takes"
         words = len(TAG.sub(" ", self.text).split())
-        return f"{words} words" if words > 1 else "one word"
-
-    @property
-    def verb_phrase(self) -> str:
-        """Subject and verb for a sentence about `amount`."""
-        return "it takes" if self.amount.startswith("one") else "they take"
+        return f"{words} words; they take" if words > 1 else "one word; it takes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,10 +470,7 @@ def _check_length(said: ExpectedSpeech, frames: SoundFrames) -> Iterator[Quality
     usual, spoken_s = estimate_duration(said), frames.speech_s
     longest_s = _LONG_FACTOR * usual.max_s + (_LONG_MARGIN_S + _TAG_S * said.tags) / said.slowness
     shortest_s = _SHORT_FACTOR * usual.min_s - _SHORT_MARGIN_S
-    summary = (
-        f"{spoken_s:.1f} s for {said.amount}; {said.verb_phrase} usually about "
-        f"{usual.typical_s:.1f} s."
-    )
+    summary = f"{spoken_s:.1f} s for {said.amount} usually about {usual.typical_s:.1f} s."
     if spoken_s > longest_s:
         yield QualityIssue(IssueKind.LONG, round(spoken_s, 2), summary)
     elif spoken_s < shortest_s:
@@ -509,14 +501,13 @@ def _check_noise_and_tail(
 
 def _check_edges(clip: Clip, frames: SoundFrames) -> Iterator[QualityIssue]:
     edge = max(1, round(0.005 * clip.rate_hz))
-    for kind, piece, verb in (
-        (IssueKind.BEGIN, clip.samples[:edge], "begins"),
-        (IssueKind.END, clip.samples[-edge:], "ends"),
+    for kind, piece, message in (
+        (IssueKind.BEGIN, clip.samples[:edge], "It begins in the middle of a sound."),
+        (IssueKind.END, clip.samples[-edge:], "It ends in the middle of a sound."),
     ):
         power = float(np.square(piece, dtype=np.float64).mean())
         below_db = frames.speech_db - 10 * math.log10(max(power, 1e-12))
         if below_db < _EDGE_BELOW_SPEECH_DB:
-            message = f"It {verb} in the middle of a sound."
             yield QualityIssue(kind, round(below_db, 1), message)
 
 

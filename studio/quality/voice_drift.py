@@ -211,7 +211,8 @@ def _find_pace(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | Non
     how, times = "slow" if apart > 0 else "fast", math.exp(abs(apart))
     message = f"{times:.1f} times as {how} as {usual.others}."
     if times < _FEW_TIMES:
-        message = f"{how.title()}er by {times - 1:.0%} than {usual.others}."
+        pace = "Slower" if apart > 0 else "Faster"
+        message = f"{pace} by {times - 1:.0%} than {usual.others}."
     return QualityIssue(IssueKind.PACE, round(math.exp(apart), 2), message)
 
 
@@ -232,8 +233,10 @@ def _find_timbre(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | N
     if usual.likeness is not None and likeness is not None:
         if (usual.likeness.measure_apart(likeness) or 0.0) >= 0:
             return None
-        message = f"It sounds like another voice than {usual.others}: likeness {likeness:.2f}, "
-        message += f"where {usual.likeness.middle:.2f} is usual."
+        message = (
+            f"It sounds like another voice than {usual.others}: likeness {likeness:.2f}, where "
+            f"{usual.likeness.middle:.2f} is usual."
+        )
         return QualityIssue(IssueKind.TIMBRE, round(likeness, 2), message)
     distance_db = _measure_timbre(metrics, usual.bands_db)
     if usual.timbre is None or (usual.timbre.measure_apart(distance_db) or 0.0) <= 0:

@@ -98,13 +98,14 @@ class PageAssets:
         self._modules = sorted(self._page.rglob("*.js"))
         self._sheets = [self._page / "styles" / f"{name}.css" for name in _STYLES]
         self._catalogues = sorted(self._page.glob("texts/*.json"))
+        self._server_catalogues = sorted(self._page.glob("texts/server/*.json"))
         self._stamp = self._read_stamp()
         self._joined: tuple[list[int], ModuleBundle] | None = None
         sent = "\0".join(
             (
                 self.joined_styles(),
                 self.joined_modules().code,
-                *(path.read_text(encoding="utf-8") for path in self._catalogues),
+                *map(_read, (*self._catalogues, *self._server_catalogues)),
             )
         )
         self.digest = hashlib.sha256(sent.encode()).hexdigest()[:16]
@@ -163,17 +164,25 @@ class PageAssets:
         return _LANGUAGE_SCRIPT % {"known": known, "folder": folder}
 
     def texts(self, language: str) -> str | None:
-        """The script that holds the page's texts in a language; None where there are none.
+        """The script that holds the page's and the studio's texts in a language.
 
         Args:
             language: A code of two letters.
+
+        Returns:
+            None where there are none.
         """
-        for path in self._catalogues:
-            if path.stem == language:
-                texts = json.loads(path.read_text(encoding="utf-8"))
-                held = json.dumps({"language": language, "texts": texts}, ensure_ascii=False)
-                return f"globalThis.tablereadTexts = {held};\n"
-        return None
+        catalogues = (("texts", self._catalogues), ("server", self._server_catalogues))
+        texts = {
+            name: json.loads(_read(path))
+            for name, paths in catalogues
+            for path in paths
+            if path.stem == language
+        }
+        if "texts" not in texts:
+            return None
+        held = json.dumps({"language": language, **texts}, ensure_ascii=False)
+        return f"globalThis.tablereadTexts = {held};\n"
 
     def is_current(self) -> bool:
         """Whether no file has changed since the digest was computed."""
@@ -183,8 +192,12 @@ class PageAssets:
         return f"studio/assets/page/{self.digest}/{name}"
 
     def _read_stamp(self) -> list[int]:
-        sources = (*self._modules, *self._sheets, *self._catalogues)
+        sources = (*self._modules, *self._sheets, *self._catalogues, *self._server_catalogues)
         return [path.stat().st_mtime_ns for path in sources]
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 class AssetFiles(StaticFiles):

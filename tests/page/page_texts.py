@@ -1,12 +1,13 @@
-"""The page's texts and their translations.
+"""The page's texts and their translations, and those of what the studio says.
 
-    python tests/page/page_texts.py              lists what a catalogue lacks or has too much
-    python tests/page/page_texts.py --list       prints every text of the page, in English
-    python tests/page/page_texts.py --update     takes out what no text needs any more
-    python tests/page/page_texts.py --add de F   adds the translations of a JSON file
+    python tests/page/page_texts.py                   lists what a catalogue lacks or has too much
+    python tests/page/page_texts.py --list            prints every text of the page, in English
+    python tests/page/page_texts.py --update          takes out what no text needs any more
+    python tests/page/page_texts.py --add de F        adds the translations of a JSON file
+    python tests/page/page_texts.py --add server/de F adds those of what the studio says
 
-A text is what `core/texts.js` looks up: t`…` and the nouns of formatCount in the scripts, and what
-the HTML says.
+A text of the page is what `core/texts.js` looks up: t`…` and the nouns of formatCount in the
+scripts, and what the HTML says. `server_texts.py` reads those of the studio.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+
+from server_texts import list_all_texts, server_texts
 
 PAGE = Path(__file__).resolve().parents[2] / "assets" / "page"
 ATTRIBUTES = frozenset({"aria-label", "title", "placeholder", "alt", "data-empty"})
@@ -121,18 +124,25 @@ def page_texts() -> dict[str, str]:
     return found
 
 
-def read_catalogue(language: str) -> dict[str, str]:
-    """A language's translations, by English text."""
-    path = PAGE / "texts" / f"{language}.json"
+def read_catalogue(name: str) -> dict[str, str]:
+    """Translations by English text: "de" has the page's, "server/de" the studio's."""
+    path = PAGE / "texts" / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def write_catalogue(language: str, texts: dict[str, str]) -> None:
-    """Write a catalogue in the order of the page."""
-    path = PAGE / "texts" / f"{language}.json"
+def write_catalogue(name: str, texts: dict[str, str]) -> None:
+    """Write a catalogue in the order of its texts."""
+    path = PAGE / "texts" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
-    held = {text: texts[text] for text in page_texts() if text in texts}
+    held = {text: texts[text] for text in _known(name) if text in texts}
     path.write_text(json.dumps(held, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _known(name: str) -> list[str]:
+    """The texts that a catalogue may have."""
+    if "/" not in name:
+        return [*page_texts()]
+    return [*server_texts(), *sorted(list_all_texts() - server_texts().keys())]
 
 
 def languages() -> list[str]:
@@ -145,7 +155,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--update", action="store_true")
-    parser.add_argument("--add", nargs=2, metavar=("LANGUAGE", "FILE"))
+    parser.add_argument("--add", nargs=2, metavar=("CATALOGUE", "FILE"))
     asked = parser.parse_args()
     if asked.list:
         print(
@@ -155,17 +165,22 @@ def main() -> None:
             )
         )
     elif asked.add:
-        language, file = asked.add
+        name, file = asked.add
         new = json.loads(Path(file).read_text(encoding="utf-8"))
-        write_catalogue(language, read_catalogue(language) | new)
+        write_catalogue(name, read_catalogue(name) | new)
     elif asked.update:
-        for language in languages():
-            write_catalogue(language, read_catalogue(language))
+        for name in _names():
+            write_catalogue(name, read_catalogue(name))
     else:
-        for language in languages():
-            known, there = page_texts().keys(), read_catalogue(language).keys()
-            for text in [*(known - there), *(there - known)]:
-                print(f"{language}\t{'lacks' if text in known else 'has'}\t{text}")
+        for name in _names():
+            needed, there = (server_texts() if "/" in name else page_texts()), read_catalogue(name)
+            lacks = [f"{name}\tlacks\t{text}" for text in needed if text not in there]
+            extra = [f"{name}\thas\t{text}" for text in there.keys() - set(_known(name))]
+            print("\n".join([*lacks, *extra]), end="\n" if lacks or extra else "")
+
+
+def _names() -> list[str]:
+    return [*languages(), *(f"server/{one}" for one in languages())]
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from page_texts import PAGE, languages, page_texts, read_catalogue, texts_of_html, texts_of_script
+from server_texts import list_all_texts, server_texts, texts_of_module
 
 _PLACES = re.compile(r"\{\d\}")
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -24,6 +25,52 @@ def test_a_translation_has_the_values_of_its_text(language):
     for text, said in read_catalogue(language).items():
         assert said.strip(), text
         assert set(_PLACES.findall(said)) == set(_PLACES.findall(text)), (text, said)
+
+
+@pytest.mark.parametrize("language", ["de", "es", "fr", "ja", "zh"])
+def test_a_catalogue_has_what_people_read_of_the_studio_and_nothing_that_it_does_not_say(language):
+    there = read_catalogue(f"server/{language}").keys()
+    assert [text for text in server_texts() if text not in there] == []
+    assert there - list_all_texts() == set()
+    assert there == read_catalogue("server/de").keys()
+
+
+@pytest.mark.parametrize("language", ["de", "es", "fr", "ja", "zh"])
+def test_a_translation_has_the_values_of_its_sentence(language):
+    for text, said in read_catalogue(f"server/{language}").items():
+        assert said.strip(), text
+        assert set(_PLACES.findall(said)) == set(_PLACES.findall(text.replace("*}", "}"))), text
+
+
+@pytest.mark.parametrize("language", ["de", "es", "fr", "ja", "zh"])
+def test_the_page_and_the_studio_name_a_line_alike(language):
+    ours, theirs = read_catalogue(language), read_catalogue(f"server/{language}")
+    assert ours["Line {0}: {1}"] == theirs["Line {0}: {1*}"]
+
+
+def test_sentences_are_found_wherever_the_studio_makes_them():
+    source = """
+_HOW = "Write one, such as"
+_LABELS = {1: "a script"}
+
+def check(name, n, error):
+    \"\"\"A docstring is not shown.\"\"\"
+    log.info("a log of %s is not shown.", name)
+    again = f"{n} times" if n > 2 else "twice"
+    if n:
+        raise ScriptError(f"“{name}” is said {again}. {_HOW} “a”.")
+    yield f"this voice has no {name:>3}."
+    raise BadInput(f"Line {n}: {error}")
+    remarks.add("These are left out:")
+"""
+    assert texts_of_module(source) == [
+        "a script",
+        "“{0}” is said {1} times. Write one, such as “a”.",
+        "“{0}” is said twice. Write one, such as “a”.",
+        "This voice has no {0}.",
+        "Line {0}: {1*}",
+        "These are left out: {0}",
+    ]
 
 
 def test_no_sentence_of_a_script_is_outside_of_the_catalogue():

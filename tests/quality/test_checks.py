@@ -344,11 +344,11 @@ def test_a_clip_may_be_as_short_as_it_likes(samples):
 @pytest.mark.parametrize(
     ("text", "amount"),
     [
-        ("Yes.", "one word"),
-        ("[laugh] Oh no.", "2 words"),
-        ("是。", "one character"),
-        ("灯还亮着。", "4 characters"),
-        ("نعم يا سيدي", "3 words"),
+        ("Yes.", "one word; it takes"),
+        ("[laugh] Oh no.", "2 words; they take"),
+        ("是。", "one character; it takes"),
+        ("灯还亮着。", "4 characters; they take"),
+        ("نعم يا سيدي", "3 words; they take"),
     ],
 )
 def test_what_was_to_be_said_is_counted_in_words_or_characters(text, amount):

@@ -38,6 +38,11 @@ def test_a_browser_of_another_language_sees_the_page_in_it(opened):
     expect(page.locator("#cast-title")).to_have_text("Rollen")
     page.click("#project-open")
     expect(page.locator("#project-delete")).to_have_text("Löschen")
+    page.keyboard.press("Escape")
+    page.click("#model-chip")
+    expect(page.locator("#backends")).to_contain_text("Ein Roboter, der sofort liest")
+    page.keyboard.press("Escape")
+    expect(page.locator("#script-language option[value=fi]")).to_have_text("Finnisch")
 
 
 def test_english_asks_for_nothing_more(opened):

@@ -1,7 +1,7 @@
 /** The studio's HTTP interface; every address is relative to the page's base. */
 
 import { NATURAL_GAP_S } from "../playback/gaps.js";
-import { t } from "./texts.js";
+import { t, translateServer } from "./texts.js";
 
 /** @import { Batch, EditAnswer, Judgement, Notice, ProjectBody, Pronunciation, Reach, ReadLines } from "./types" */
 
@@ -20,7 +20,7 @@ export class ApiError extends Error {
 async function refusal(response) {
   const body = await response.json().catch(() => ({}));
   const error = body.error ?? {};
-  const message = error.message ?? t`The studio answered ${response.status}. Try again.`;
+  const message = translateServer(error.message) ?? t`The studio answered ${response.status}. Try again.`;
   const about = { line: error.line, kind: error.kind, status: response.status, body };
   return new ApiError(message, about);
 }
@@ -190,7 +190,7 @@ export async function addAudio(id, file) {
 /** A file of the project, and a sentence about what its format leaves out. @returns {Promise<{blob: Blob, leftOut: string}>} */
 export async function exportScript(id, format) {
   const response = await request(projectPath(id, `/export?format=${part(format)}`));
-  const leftOut = decodeURIComponent(response.headers.get("X-Left-Out") ?? "");
+  const leftOut = translateServer(decodeURIComponent(response.headers.get("X-Left-Out") ?? ""));
   return { blob: await response.blob(), leftOut };
 }
 

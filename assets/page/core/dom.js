@@ -1,4 +1,6 @@
 /** Small functions on the DOM; text from users is inserted as text, never as HTML. */
+import { languageName } from "./format.js";
+import { pageLanguage } from "./texts.js";
 
 /** @import { PageElement } from "./types" */
 
@@ -60,7 +62,8 @@ export function languageOptions(languages, chosen = null) {
     const known = codes.get(key);
     if (known === undefined || code === chosen || (known !== chosen && code.length < known.length)) codes.set(key, code);
   }
-  return [...codes.values()].map((code) => new Option(languages[code], code));
+  const options = [...codes.values()].map((code) => new Option(languageName(code, languages[code]), code));
+  return pageLanguage === "en" ? options : options.toSorted((one, other) => one.text.localeCompare(other.text, pageLanguage));
 }
 
 /** A colour from the server, or a neutral one when it isn't "#rrggbb". */

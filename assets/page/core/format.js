@@ -1,5 +1,18 @@
 /** Formats numbers and times for people. */
-import { countedNoun, t } from "./texts.js";
+import { countedNoun, pageLanguage, t } from "./texts.js";
+
+const languageNames = new Intl.DisplayNames([pageLanguage], { type: "language", fallback: "code" });
+const PLAIN_CODE = /^[a-z]{2,3}(-[a-z]{2})?$/i;
+
+/**
+ * A language in the page's language. Some engines have codes that are none, which browsers refuse, or don't know.
+ * @param {string} code @param {string} [name] what an engine calls it, in English @returns {string}
+ */
+export function languageName(code, name = code) {
+  if (pageLanguage === "en" && name !== code) return name;
+  const known = PLAIN_CODE.test(code) ? languageNames.of(code) : code;
+  return known === code ? name : known;
+}
 
 /** @param {number} seconds @returns {string} "4:05", "1:02:09" */
 export function formatClock(seconds) {

@@ -2,7 +2,7 @@
 import { byId, fromTemplate, setHidden, setText } from "./dom.js";
 import { formatCount } from "./format.js";
 import { localStore, sessionStore } from "./local_store.js";
-import { t } from "./texts.js";
+import { t, translateServer } from "./texts.js";
 
 const DISMISSED_KEY = "tableread.dismissed";
 const CLOSED_KEY = "tableread.closed";
@@ -152,7 +152,7 @@ function noticeAll(name, title, notices, act = null) {
 }
 
 function sentence({ line_number: lineNumber, message }) {
-  if (!lineNumber) return message;
-  const said = `Line ${lineNumber}: `; // as some of the studio's messages begin, which are English
-  return t`Line ${lineNumber}: ${message.startsWith(said) ? message.slice(said.length) : message}`;
+  if (!lineNumber) return translateServer(message);
+  const said = `Line ${lineNumber}: `; // as some of the studio's messages begin
+  return t`Line ${lineNumber}: ${translateServer(message.startsWith(said) ? message.slice(said.length) : message)}`;
 }

@@ -2,6 +2,7 @@
  * The dialog in the browser, as immutable states: each change returns a new one that shares the rest, so
  * that unacknowledged edits can be applied again to whatever the studio sends.
  */
+import { translateServer } from "../core/texts.js";
 import { withGap } from "../playback/gaps.js";
 
 /** @import { DialogDocument, ProjectBody, ProjectMeta, StepOfLine, Take } from "../core/types" */
@@ -258,5 +259,5 @@ function hasOpenIssues(line, accepted) {
 
 /** @param {Take} take @returns {string[]} sentences */
 export function takeIssues({ doubts }) {
-  return (doubts ?? []).map(({ message }) => message);
+  return (doubts ?? []).map(({ message }) => translateServer(message));
 }

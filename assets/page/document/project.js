@@ -184,6 +184,11 @@ export class Project {
     this.#rebuild();
   }
 
+  /** Change a setting of the project; by arrow keys, too, it is one step of undo. @param {import("../core/types").ProjectSettings} fields */
+  editSettings(fields) {
+    this.edit([{ op: "settings", fields }], { group: `settings ${Object.keys(fields)}` });
+  }
+
   /** Resolve when the studio has all edits, or can't be reached; unfinished typing is sent first. */
   async flush() {
     bus.emit("project.flushing");

@@ -4,7 +4,7 @@ import { bus } from "../core/bus.js";
 import { byId, fromTemplate, isLaidOut, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { noticeImportedFile, noticeUnspoken, showDone, showError, showNotice } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { namingOps } from "./naming.js";
 import { offsetShift, ScriptDraft, serializeLines } from "./script_text.js";
 
@@ -304,8 +304,9 @@ export class ScriptView {
     const place = lineNumber ? t`Line ${lineNumber}` : "";
     setText(row.querySelector(".problem-place"), place);
     // An error's message starts with its line, which is shown only once, as the place.
-    const text = place && message.startsWith(`${place}: `) ? message.slice(place.length + 2) : message;
-    setText(row.querySelector(".problem-text"), text);
+    const said = translateServer(message);
+    const start = lineNumber ? t`Line ${lineNumber}: ${""}` : "";
+    setText(row.querySelector(".problem-text"), said.startsWith(start) ? said.slice(start.length) : said);
     row.querySelector("button").disabled = !lineNumber;
     row.querySelector("button").addEventListener("click", () => this.reveal(lineNumber));
     return row;

@@ -157,8 +157,8 @@ export class Clipboard {
   /** @param {Pick<Parts, "project" | "selection" | "commands" | "lineImport">} parts */
   constructor(parts) {
     this.#parts = parts;
-    document.addEventListener("copy", (event) => this.#copy(event, "copied"));
-    document.addEventListener("cut", (event) => this.#copy(event, "cut") && parts.commands.delete());
+    document.addEventListener("copy", (event) => this.#copy(event, (lines) => t`${lines} copied.`));
+    document.addEventListener("cut", (event) => this.#copy(event, (lines) => t`${lines} cut.`) && parts.commands.delete());
     document.addEventListener("paste", (event) => this.#paste(event));
     // Safari asks first: if no text is selected, it would ignore the keys without this.
     for (const name of ["beforecopy", "beforecut"]) {
@@ -179,7 +179,7 @@ export class Clipboard {
     if (!this.#copies(event)) return false;
     event.preventDefault();
     event.clipboardData.setData("text/plain", serializeLines(ids.map((lineId) => project.line(lineId))));
-    announce(`${formatCount(ids.length, "line")} ${done}.`);
+    announce(done(formatCount(ids.length, "line")));
     return true;
   }
 

@@ -2,7 +2,7 @@
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { RATE_HZ } from "../document/document.js";
 import { FoldedSections } from "./sections.js";
 
@@ -10,11 +10,11 @@ import { FoldedSections } from "./sections.js";
 
 const STATE_WORDS = {
   none: "",
-  queued: "waiting",
-  generating: "reading",
-  ready: "ready",
-  stale: "changed",
-  failed: "failed",
+  queued: t`waiting`,
+  generating: t`reading`,
+  ready: t`ready`,
+  stale: t`changed`,
+  failed: t`failed`,
 };
 
 const TEMPLATES = { silence: "pause-template" };
@@ -83,8 +83,9 @@ export class LineRow {
   /** The error, warnings and issues of a line; nothing is shown twice. */
   #showWhy({ state, message }) {
     const failed = state === "failed" && !(this.kind === "audio" && this.#hints.length);
-    this.#showHints(this.#hints.filter((hint) => !failed || hint !== message).join(" "));
-    setText(this.reason, failed ? (message ?? "") : "");
+    const why = translateServer(message ?? "");
+    this.#showHints(this.#hints.filter((hint) => !failed || hint !== why).join(" "));
+    setText(this.reason, failed ? why : "");
     setHidden(this.reason, !failed);
   }
 

@@ -3,7 +3,7 @@ import { bus, Bus } from "../core/bus.js";
 import { byId, fromTemplate, isDirty, languageOptions, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { characterOf, newId, RATE_HZ } from "../document/document.js";
 import { GAP } from "../playback/gaps.js";
 import { recordingTitle } from "./line_list.js";
@@ -44,7 +44,7 @@ export class ParamControls {
       const [backTo] = new Set(lines.map((line) => inherited(line, name)));
       reset.hidden = lines.every((line) => (line.params?.[name] ?? null) === null);
       reset.title = backTo === undefined ? "" : t`Back to ${lines[0].speaker}’s own: ${backTo}`;
-      reset.setAttribute("aria-label", backTo === undefined ? t`${param.label}: engine default` : t`${param.label}: character’s value`);
+      reset.setAttribute("aria-label", backTo === undefined ? t`${translateServer(param.label)}: engine default` : t`${translateServer(param.label)}: character’s value`);
     }
     this.#showStrays(lines);
   }
@@ -78,11 +78,12 @@ export class ParamControls {
   #row(param) {
     const row = fromTemplate("param-template");
     const [field, number, reset] = [".param-range", ".param-number", ".param-reset"].map((one) => row.querySelector(one));
-    setText(row.querySelector(".param-label"), param.label);
-    row.title = param.help;
+    const label = translateServer(param.label);
+    setText(row.querySelector(".param-label"), label);
+    row.title = translateServer(param.help);
     for (const input of [field, number]) {
       Object.assign(input, { min: param.minimum, max: param.maximum, step: param.step });
-      input.setAttribute("aria-label", param.label);
+      input.setAttribute("aria-label", label);
       input.addEventListener("change", () => this.#emitChange(param, input.value));
     }
     field.addEventListener("input", () => (number.value = field.value));
@@ -156,7 +157,7 @@ export class LinePanel {
     for (const [name, made] of Object.entries(fields)) {
       field(name).addEventListener("change", ({ target }) => {
         const change = target.validity.valid && made(target.value);
-        if (change) commands.set(change);
+        if (change) commands.set(change, { group: `${name} ${selection.ids}` });
         this.#show();
       });
     }
@@ -243,7 +244,7 @@ export class LinePanel {
     const spoken = line?.spoken ?? null;
     setHidden(byId("pronounce-part"), !line);
     setHidden(byId("line-spoken"), spoken === null);
-    setText(byId("line-spoken-text"), spoken === "" ? "nothing" : (spoken ?? ""));
+    setText(byId("line-spoken-text"), spoken === "" ? t`nothing` : (spoken ?? ""));
   }
 
   #showRecording(line) {
@@ -356,7 +357,9 @@ export class LinePanel {
       if (!alike.has(key)) alike.set(key, { op: "set", line_ids: [], fields: { params: next } });
       alike.get(key).line_ids.push(lineId);
     }
-    if (alike.size) project.edit([...alike.values()]);
+    // A slider moved by keys changes with each of them.
+    const group = value === null ? null : `${name} ${selection.ids}`;
+    if (alike.size) project.edit([...alike.values()], { group });
   }
 
   #pauseAt(lineId, by) {
@@ -374,12 +377,13 @@ export class LinePanel {
     if (!input.validity.valid || !project.line(lineId)) return this.#show();
     const adjacent = this.#pauseAt(lineId, by);
     const { order } = project.view;
+    const step = { group: `pause ${by} ${lineId}` };
     const after = by > 0 ? lineId : (order[order.indexOf(lineId) - 1] ?? null);
-    if (adjacent && seconds) project.edit([{ op: "set", line_ids: [adjacent.line_id], fields: { duration_s: seconds } }]);
-    else if (adjacent) project.edit([{ op: "delete", line_ids: [adjacent.line_id] }]);
+    if (adjacent && seconds) project.edit([{ op: "set", line_ids: [adjacent.line_id], fields: { duration_s: seconds } }], step);
+    else if (adjacent) project.edit([{ op: "delete", line_ids: [adjacent.line_id] }], step);
     else if (seconds) {
       const line = { line_id: newId(), kind: "silence", duration_s: seconds };
-      project.edit([{ op: "insert", after, lines: [line] }]);
+      project.edit([{ op: "insert", after, lines: [line] }], step);
     }
     return undefined;
   }

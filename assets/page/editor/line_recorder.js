@@ -272,7 +272,7 @@ export class LineRecorder {
     this.#microphone = null;
     this.#sending?.abort();
     this.#turn("idle");
-    setText(byId("record-state"), "Cancelled.");
+    setText(byId("record-state"), t`Cancelled.`);
   }
 
   #leave() {

@@ -6,7 +6,7 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, setHidden, setText } from "../core/dom.js";
 import { announce, showError } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { lineIssues } from "../document/document.js";
 
 /** @import { LineDirection, Parts } from "../core/types" */
@@ -103,7 +103,7 @@ export class LineChecks {
       keep(this.#known, lineId, messages);
       keep(this.#directions, lineId, marks);
     };
-    for (const lineId of asked) put(lineId, found[lineId] ?? NONE, directions[lineId]);
+    for (const lineId of asked) put(lineId, (found[lineId] ?? NONE).map(translateServer), directions[lineId]);
     for (const lineId of [...this.#asked.keys(), ...this.#known.keys(), ...this.#directions.keys()]) {
       if (this.#project.line(lineId)) continue;
       this.#asked.delete(lineId); // undo may bring the line back
@@ -163,7 +163,7 @@ export class WarningBadges {
 
   /** What becomes of the line's stage directions, which needs no check. */
   #notesOf(lineId) {
-    return this.#parts.hints.directionsOf(lineId).map(({ note }) => note);
+    return this.#parts.hints.directionsOf(lineId).map(({ note }) => translateServer(note));
   }
 
   /** Update lines whose take changed or was accepted. */

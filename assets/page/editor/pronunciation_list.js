@@ -6,7 +6,7 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, focusedElement, isDirty, markedText, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { PronunciationRows } from "./pronunciation_rows.js";
 
@@ -193,7 +193,7 @@ export class PronunciationList {
       const { entries, notices } = await api.readPronunciations(this.#project.id, file);
       this.#change([], entries);
       const read = t`${formatCount(entries.length, "pronunciation")} imported.`;
-      this.#say([read, ...notices.map(({ message }) => message)].join(" "));
+      this.#say([read, ...notices.map(({ message }) => translateServer(message))].join(" "));
     } catch (error) {
       this.#showProblem(error.message);
     }

@@ -2,7 +2,7 @@
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { RATE_HZ } from "../document/document.js";
 import { Playlist } from "../playback/playlist.js";
 
@@ -61,7 +61,7 @@ export class ScenePanel {
   #why(lineId) {
     const { project, badges } = this.#parts;
     const { state, message } = project.line(lineId);
-    return (state === "failed" && message) || badges.messagesOf(lineId).join(" ");
+    return (state === "failed" && translateServer(message)) || badges.messagesOf(lineId).join(" ");
   }
 
   #item({ lineId, text, why }) {

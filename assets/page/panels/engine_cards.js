@@ -1,9 +1,9 @@
 /** The cards of voice engines and of what listens: what each is and does here, and to download, try and remove it. */
 import * as api from "../core/api.js";
 import { arrangeRows, askDialog, byId, fromTemplate, setData, setHidden, setText } from "../core/dom.js";
-import { formatBytes, formatCount } from "../core/format.js";
+import { formatBytes, formatCount, languageName } from "../core/format.js";
 import { showError } from "../core/notices.js";
-import { pageLanguage, t } from "../core/texts.js";
+import { pageLanguage, t, translateServer } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { cardRank, countDown, hearsWords, licenceWords, listeningWords, speedWords, useWords, voiceWords } from "./engine_state.js";
 
@@ -13,8 +13,6 @@ const MOST_CHARS = 200;
 const SHOWN_LANGUAGES = 3;
 /** What an engine says where the scene has no line. */
 const SAMPLE = { speaker: "Narrator", text: "The lamp is still burning, and nobody is home." };
-
-const languageNames = new Intl.DisplayNames([pageLanguage], { type: "language", fallback: "code" });
 
 /** One engine's card, or that of a model that listens; its element stays, so that a focused button keeps its focus. */
 class Card {
@@ -50,10 +48,10 @@ class Card {
     setText(this.part("title"), engine.title);
     this.showSpeed(speed);
     setHidden(this.part("warning"), !engine.non_commercial);
-    setText(this.part("summary"), engine.summary ?? "");
+    setText(this.part("summary"), translateServer(engine.summary ?? ""));
     setText(this.part("voices"), use);
     setText(this.part("licence"), licenceWords(engine, this.speaks));
-    this.#showLanguages(engine.languages ?? []);
+    this.#showLanguages(pageLanguage === "en" || !this.speaks ? engine.languages ?? [] : nameLanguages(engine.language_codes));
     const needsPrograms = Boolean(engine.large_packages && engine.reason);
     setText(this.part("note"), note(engine, { download, setup, needsPrograms }));
     const failed = download?.state === "failed" || (needsPrograms && setup.state === "failed");
@@ -112,17 +110,18 @@ class Card {
 
 /** What stands in a card's way, or how far its download is. */
 function note({ needs, reason, summary, to_fetch: toFetch, untried }, { download, setup, needsPrograms }) {
-  if (download) return download.state === "paused" ? t`Paused. ${download.message}` : download.message;
+  if (download) return download.state === "paused" ? t`Paused. ${translateServer(download.message)}` : translateServer(download.message);
   if (needsPrograms && ["installing", "failed"].includes(setup.state)) return setup.message;
-  if (needsPrograms && setup.download_bytes) return t`Install its packages first. ${needs}`.trim();
+  if (needsPrograms && setup.download_bytes) return t`Install its packages first. ${translateServer(needs)}`.trim();
   if (needsPrograms) return t`This studio was started without the packages it needs. See the installation guide.`;
   // An engine without words of its own says itself what it lacks, in those of the terminal.
-  return [needs || reason || (summary ? "" : toFetch), untried].filter(Boolean).join(" ");
+  return [needs || reason || (summary ? "" : toFetch), untried].filter(Boolean).map(translateServer).join(" ");
 }
 
 /** @param {string[]} codes of languages @returns {string[]} their names, in their order */
 function nameLanguages(codes) {
-  return codes.map((code) => languageNames.of(code)).toSorted((one, other) => one.localeCompare(other, pageLanguage));
+  const names = new Set(codes.map((code) => languageName(code)));
+  return [...names].toSorted((one, other) => one.localeCompare(other, pageLanguage));
 }
 
 /** @param {string[]} codes of languages @returns {string} their names, or how many they are */

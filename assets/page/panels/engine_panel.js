@@ -6,7 +6,7 @@ import { bus } from "../core/bus.js";
 import { askDialog, byId, disclose, setData, setHidden, setText } from "../core/dom.js";
 import { formatBytes, formatClock, formatCount } from "../core/format.js";
 import { showError, showNotice } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { EngineCards } from "./engine_cards.js";
 import { chipWords, countDown, firstVoice, isNews, licenceWords, memoryChange, readyVoices, slotWords, stateWords } from "./engine_state.js";
 
@@ -35,9 +35,9 @@ export class ProjectEngine {
     this.#project = project;
     bus.on("project.meta", () => this.#show());
     bus.on("engine.state", (state) => this.#offer(state));
-    engine().addEventListener("change", () => this.#set({ backend: engine().value || null }));
+    engine().addEventListener("change", () => this.#project.editSettings({ backend: engine().value || null }));
     seed().addEventListener("change", () => {
-      if (seed().validity.valid) this.#set({ seed: seed().value === "" ? null : Number(seed().value) });
+      if (seed().validity.valid) this.#project.editSettings({ seed: seed().value === "" ? null : Number(seed().value) });
       else this.#show();
     });
   }
@@ -50,10 +50,6 @@ export class ProjectEngine {
     this.#own = backend.name;
     this.#backends = backends;
     this.#show();
-  }
-
-  #set(fields) {
-    this.#project.edit([{ op: "settings", fields }]);
   }
 
   #title(name) {
@@ -91,7 +87,7 @@ export class ProjectEngine {
     const found = this.#foreign();
     if (!found) return true;
     const choice = await this.#ask(found);
-    if (choice === "keep") this.#set({ backend: found.previous });
+    if (choice === "keep") this.#project.editSettings({ backend: found.previous });
     await this.#project.flush();
     return choice === "keep" || choice === "again";
   }
@@ -185,7 +181,7 @@ export class EnginePanel {
     }
     const known = [this.#wanted, ...offered].filter((name) => name !== null);
     const asked = backends.find(({ name }) => known.includes(name) && downloads[name]?.chooses);
-    const about = { kind: "info", title: t`This is a quick robot voice for drafts.`, text: reason || null };
+    const about = { kind: "info", title: t`This is a quick robot voice for drafts.`, text: translateServer(reason) || null };
     if (!reason) return showVoiceNotice(about);
     const here = asked ? null : firstVoice(readyVoices(backends), backends, this.#languages);
     if (here) return showVoiceNotice({ ...about, ...this.#offerToUse(here) });
@@ -214,7 +210,7 @@ export class EnginePanel {
     const ask = (said, act) => () => this.#ask(said, act);
     if (download?.state === "running" || download?.state === "stopping") {
       const pause = { label: t`Pause`, press: ask(t`Couldn’t stop it`, () => api.pauseDownload(name)) };
-      return { title: t`Downloading ${title}.`, text: download.message, act: pause };
+      return { title: t`Downloading ${title}.`, text: translateServer(download.message), act: pause };
     }
     const fetched = () => {
       this.#want(name);
@@ -224,9 +220,9 @@ export class EnginePanel {
       const failed = download.state === "failed";
       const act = { label: failed ? t`Try again` : t`Resume`, press: fetched };
       const kind = failed ? "warning" : "info";
-      return { kind, title: failed ? t`${title} isn’t downloaded.` : t`${title} is paused.`, text: download.message, act };
+      return { kind, title: failed ? t`${title} isn’t downloaded.` : t`${title} is paused.`, text: translateServer(download.message), act };
     }
-    const text = t`${title} sounds natural and runs on this machine. ${summary} ${licenceWords(card)}.`;
+    const text = t`${title} sounds natural and runs on this machine. ${translateServer(summary)} ${licenceWords(card)}.`;
     const act = { label: t`Download ${title} (${formatBytes(bytes)})`, press: fetched };
     return { title: t`This is a quick robot voice for drafts.`, text, act };
   }
@@ -256,7 +252,7 @@ export class EnginePanel {
 
   #panel({ backend, model, engine }) {
     setText(byId("model-name"), backend.title);
-    setText(byId("model-message"), model.message ?? "");
+    setText(byId("model-message"), translateServer(model.message ?? ""));
     setHidden(byId("model-progress"), model.state !== "loading");
     showProgress(byId("model-progress"), model.fraction);
     setHidden(byId("model-stop"), model.state !== "loading");

@@ -6,10 +6,10 @@ import { t } from "../core/texts.js";
 
 const WORDS = {
   unloaded: t`not loaded`,
-  loading: "loading…",
-  loaded: "ready",
-  unloading: "unloading…",
-  failed: "failed",
+  loading: t`loading…`,
+  loaded: t`ready`,
+  unloading: t`unloading…`,
+  failed: t`failed`,
 };
 
 /** Parts that change with every line that is read. */
@@ -36,7 +36,7 @@ export function countDown(model, elapsed_ms) {
 
 /** @param {Pick<ModelStatus, "state" | "active" | "fraction">} model */
 export function chipWords(model) {
-  if (model.state === "loaded" && model.active > 0) return "speaking";
+  if (model.state === "loaded" && model.active > 0) return t`speaking`;
   if (model.state === "loading" && model.fraction !== null) {
     return t`loading, ${Math.floor(100 * model.fraction)} %`;
   }

@@ -8,7 +8,7 @@ import { byId, disclose, focusedElement, setHidden, setText } from "../core/dom.
 import { formatCount } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { CoverChoice } from "./cover_choice.js";
 
 /** @import { SceneExport } from "../core/types" */
@@ -156,10 +156,10 @@ export class SoundExport {
 
   #ended(run, { state, message, measured }) {
     if (state === "cancelled") return this.#hide(t`Stopped. Nothing was exported.`);
-    if (state === "failed") throw new Error(message);
+    if (state === "failed") throw new Error(translateServer(message));
     download(api.soundExportUrl(run.projectId, run.exportId), "");
     if (run.hasCaptions) this.#saveCaptions(run);
-    this.#hide([t`Saved.`, level(measured), ...measured.remarks].join(" "));
+    this.#hide([t`Saved.`, level(measured), ...measured.remarks.map(translateServer)].join(" "));
     if (byId("sound-form").hidden) showDone(t`Audio exported. ${level(measured)}`);
   }
 

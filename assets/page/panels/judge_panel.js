@@ -4,7 +4,7 @@ import { bus } from "../core/bus.js";
 import { byId, setHidden, setText } from "../core/dom.js";
 import { formatAgo, formatCount } from "../core/format.js";
 import { showError } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 
 /** @import { Judgement, JudgedShare } from "../core/types" */
 
@@ -75,14 +75,14 @@ export class JudgePanel {
 /** @param {Judgement} judgement @returns {string} one or more sentences */
 function describe({ state, message, judged_at: at, faults, off, too_few: few }) {
   if (state === "running") return t`Planting faults in copies of your takes; this takes a few seconds per voice.`;
-  if (state === "failed") return message ?? "";
+  if (state === "failed") return translateServer(message ?? "");
   if (!at) return state === "cancelled" ? t`Stopped.` : "";
   const found = faults.reduce((sum, one) => sum + one.found.hits, 0);
   const planted = faults.reduce((sum, one) => sum + one.found.trials, 0);
   return [
     state === "cancelled" ? t`Stopped. This result is from before.` : "",
     t`Tested ${formatAgo(at)}: the checks found ${found} of ${planted} faults planted in your takes.`,
-    ...off.map((one) => one.message),
+    ...off.map((one) => translateServer(one.message)),
     ...few.map((one) => t`${one.voice} has ${formatCount(one.takes, "take")}, too few to test with.`),
   ].join(" ").trim();
 }
@@ -90,7 +90,7 @@ function describe({ state, message, judged_at: at, faults, off, too_few: few }) 
 /** @param {Judgement["faults"][number]} fault */
 function rowOf({ voice, language, label, found, alarms }) {
   const row = document.createElement("tr");
-  for (const text of [language ? `${voice}, ${language}` : voice, label, shown(found), shown(alarms)]) {
+  for (const text of [language ? `${voice}, ${language}` : voice, translateServer(label), shown(found), shown(alarms)]) {
     const cell = document.createElement("td");
     cell.dir = "auto";
     setText(cell, text);

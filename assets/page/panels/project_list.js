@@ -4,7 +4,7 @@ import { Bus } from "../core/bus.js";
 import { askDialog, byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { fold, formatAgo, formatBytes, formatCount, formatDate, formatDay, formatLength } from "../core/format.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 
 /** The disk space of deleted takes and projects, and freeing it. */
 export class DiskUsage {
@@ -51,7 +51,7 @@ export class DiskUsage {
     try {
       const { bytes, left } = await api.freeSpace();
       showDone(t`${formatBytes(bytes)} freed.`);
-      const text = left.map(({ message }) => message).join(" ") || null;
+      const text = left.map(({ message }) => translateServer(message)).join(" ") || null;
       showNotice("space", { kind: "warning", title: t`Some of it couldn’t be removed.`, text });
       await this.#project.look();
     } catch (error) {
@@ -111,7 +111,7 @@ export class ProjectList {
     setText(find("-name"), name);
     const sound = seconds ? `, ${formatLength(seconds)}` : "";
     const edited = isOnly ? formatAgo(editedAt) : [...new Set([formatAgo(editedAt), formatDay(editedAt)])].join(", ");
-    setText(find("-about"), problem ?? `${formatCount(lines ?? 0, "line")}${sound} · ${edited}`);
+    setText(find("-about"), translateServer(problem) ?? `${formatCount(lines ?? 0, "line")}${sound} · ${edited}`);
     find("-about").title = `${problem ? `${problem} ` : ""}${t`Edited ${formatDate(editedAt)}`}`;
     find("").addEventListener("click", () => this.events.emit("open", id));
     find("-export").href = api.exportUrl(id, "tableread");

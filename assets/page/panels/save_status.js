@@ -2,7 +2,7 @@
 import { bus } from "../core/bus.js";
 import { byId, setData, setText } from "../core/dom.js";
 import { showError, showNotice } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 
 const WORDS = { saved: t`Saved`, saving: t`Saving…`, offline: t`Not saved yet` };
 const KEPT = t`Your edits are kept in this browser and sent as soon as the studio accepts them.`;
@@ -20,12 +20,12 @@ export function showSaveStatus(project, commands) {
   let storage = null;
   const showStorage = () => showNotice("storage", { ...storageWords(project.job), text: storage });
   bus.on("project.storage", (text) => {
-    storage = text;
+    storage = translateServer(text);
     showStorage();
   });
   bus.on("project.job", () => {
     showStorage();
-    const text = project.rendering ? null : (project.job?.summary?.message ?? null);
+    const text = project.rendering ? null : translateServer(project.job?.summary?.message ?? null);
     showNotice("render", { kind: "warning", title: t`Generation stopped early.`, text });
   });
   bus.on("project.refused", ({ batch, error }) => {

@@ -1,7 +1,7 @@
 /** The card over the timeline: which line is under the pointer, who says it, and how it stands. */
 import { byId, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { RATE_HZ, takeIssues } from "../document/document.js";
 
 /** @import { Line, PageElement } from "../core/types" */
@@ -46,6 +46,6 @@ export class TimelineCard {
     setText(byId("timeline-card-name"), speaker ?? (line.unspoken ? t`Not spoken` : t`Recording`));
     setText(byId("timeline-card-about"), [line.unspoken ? "" : STATES[state], length].filter(Boolean).join(", "));
     setText(byId("timeline-card-text"), text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS)}…` : text);
-    setText(byId("timeline-card-why"), [state === "failed" ? message : "", ...doubts].filter(Boolean).join(" "));
+    setText(byId("timeline-card-why"), [state === "failed" ? translateServer(message) : "", ...doubts].filter(Boolean).join(" "));
   }
 }

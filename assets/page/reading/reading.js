@@ -1,5 +1,5 @@
 /** What the pages that only read share: the look, the studio's answers, and a stream that is opened again. */
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 
 const RETRY_MS = 2000;
 /** Between two reads of the project, which a render changes all the time. */
@@ -29,7 +29,7 @@ export async function ask(url, body) {
   const response = await fetch(url, how);
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  const error = new Error(answer.error?.message ?? t`The studio answered ${response.status}.`);
+  const error = new Error(translateServer(answer.error?.message) ?? t`The studio answered ${response.status}.`);
   throw Object.assign(error, { status: response.status });
 }
 

@@ -155,7 +155,7 @@ function commentItem({ author, at_s: at, text, resolved }) {
   const item = fromTemplate("comment");
   item.querySelector(".comment-author").textContent = author;
   item.querySelector("time").textContent = new Date(at * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-  item.querySelector(".comment-state").textContent = resolved ? "resolved" : "";
+  item.querySelector(".comment-state").textContent = resolved ? t`resolved` : "";
   item.querySelector(".comment-text").textContent = text;
   return item;
 }

@@ -3,7 +3,7 @@ import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, isDirty, languageOptions, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { characterOf } from "../document/document.js";
 import { castOps } from "./voice_candidates.js";
 
@@ -119,7 +119,7 @@ class ScriptLanguage {
   constructor(project) {
     this.#select.addEventListener("change", () => {
       this.#code = this.#select.value || null;
-      project.edit([{ op: "settings", fields: { language: this.#code } }]);
+      project.editSettings({ language: this.#code });
     });
     bus.on("project.meta", () => this.#show(project.view.settings.language ?? null));
     bus.on("library.loaded", ({ offer }) => this.#offer(offer.languages));
@@ -153,8 +153,7 @@ class ScriptLanguage {
 /** How often a line is rendered while its take has quality issues; the best take is used. */
 function connectRetrySetting(project) {
   const select = byId("tries");
-  select.addEventListener("change", () =>
-    project.edit([{ op: "settings", fields: { tries: Number(select.value) } }]));
+  select.addEventListener("change", () => project.editSettings({ tries: Number(select.value) }));
   bus.on("project.meta", () => (select.value = String(project.view.settings.tries ?? 1)));
 }
 
@@ -162,7 +161,7 @@ function connectRetrySetting(project) {
 function connectGapSetting(project) {
   const field = byId("usual-gap");
   field.addEventListener("change", () => {
-    if (field.validity.valid) project.edit([{ op: "settings", fields: { gap_s: field.valueAsNumber } }]);
+    if (field.validity.valid) project.editSettings({ gap_s: field.valueAsNumber });
     else show();
   });
   const show = () => (field.value = String(project.view.settings.gap_s ?? 0));
@@ -243,7 +242,7 @@ export class CastPanel {
     if (place <= 9) row.querySelector(".voice-name").title = t`Ctrl+${place} or Alt+${place} assigns the selected lines to ${name}`;
     this.#offerLines(row.querySelector(".voice-mark"), name, formatCount(lines, "line"));
     this.#offerName(row, name);
-    this.#offerVoice(row.querySelector(".voice-choice"), name, voiceName);
+    this.#offerVoice(row.querySelector(".voice-choice"), name, voice === "built-in" ? translateServer(voiceName) : voiceName);
     this.#offerSettings(row.querySelector(".voice-settings"), name);
     this.#offerSuggested(row.querySelector(".voice-suggest"), name, suggested);
     const add = row.querySelector(".voice-add");

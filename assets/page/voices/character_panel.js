@@ -2,7 +2,7 @@
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, isDirty, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold } from "../core/format.js";
-import { t } from "../core/texts.js";
+import { pageLanguage, t, translateServer } from "../core/texts.js";
 import { characterKey, characterOf } from "../document/document.js";
 import { Sheet } from "./sheet.js";
 
@@ -36,7 +36,7 @@ export class CharacterPanel {
     this.#listen("level", "level_db");
     this.#listen("gap", "gap_s");
     field("pan").addEventListener("input", ({ target }) => showPan(target.value / 100));
-    field("pan").addEventListener("change", ({ target }) => this.#edit({ pan: target.value / 100 }));
+    field("pan").addEventListener("change", ({ target }) => this.#edit({ pan: target.value / 100 }, "pan"));
     field("pan-reset").addEventListener("click", () => {
       this.#edit({ pan: null });
       field("pan").focus();
@@ -73,15 +73,16 @@ export class CharacterPanel {
   #row(param) {
     const row = fromTemplate("character-param-template");
     const [range, number, reset] = [".setting-range", ".setting-number", ".setting-reset"].map((one) => row.querySelector(one));
-    setText(row.querySelector(".setting-label"), param.label);
-    row.title = param.help;
+    const label = translateServer(param.label);
+    setText(row.querySelector(".setting-label"), label);
+    row.title = translateServer(param.help);
     for (const input of [range, number]) {
       Object.assign(input, { min: param.minimum, max: param.maximum, step: param.step });
-      input.setAttribute("aria-label", param.label);
+      input.setAttribute("aria-label", label);
       input.addEventListener("change", () => input.validity.valid && input.value !== "" && this.#setParam(param.name, Number(input.value)));
     }
     range.addEventListener("input", () => (number.value = range.value));
-    reset.setAttribute("aria-label", t`Reset ${param.label.toLowerCase()}`);
+    reset.setAttribute("aria-label", t`Reset ${pageLanguage === "en" ? label.toLowerCase() : label}`);
     reset.addEventListener("click", () => {
       this.#setParam(param.name, null);
       number.focus();
@@ -93,17 +94,18 @@ export class CharacterPanel {
   #listen(name, kept) {
     field(name).addEventListener("change", ({ target }) => {
       if (!target.validity.valid) return this.#show();
-      return this.#edit({ [kept]: target.value === "" ? null : Number(target.value) });
+      return this.#edit({ [kept]: target.value === "" ? null : Number(target.value) }, kept);
     });
   }
 
   #setParam(name, value) {
     const { [name]: _, ...others } = this.#character.params;
-    this.#edit({ params: value === null ? others : { ...others, [name]: value } });
+    this.#edit({ params: value === null ? others : { ...others, [name]: value } }, value === null ? null : name);
   }
 
-  #edit(fields) {
-    const group = `character ${characterKey(this.#project.view, this.#name)} ${Object.keys(fields)[0]}`;
+  /** @param {object} fields @param {string | null} [control] whose changes in quick succession are one step of undo */
+  #edit(fields, control = null) {
+    const group = control && `character ${characterKey(this.#project.view, this.#name)} ${control}`;
     this.#project.edit([{ op: "character", speaker: this.#name, fields }], { group });
     this.#show();
   }

@@ -4,7 +4,7 @@ import { bus } from "../core/bus.js";
 import { arrangeRows, byId, focusedElement, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatFullDay, formatLength } from "../core/format.js";
 import { showDone, showError } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { SamplePanel } from "./sample_panel.js";
 import { confirmRemoval } from "./sheet.js";
@@ -252,11 +252,11 @@ function kind({ samples, preset, description }, offer) {
   if (!first) return preset ? t`Engine voice: ${presetLabel(offer, preset)}` : description ? t`Described voice` : own;
   const seconds = first.seconds === null ? t`missing` : formatLength(first.seconds);
   const moods = [first, ...others].map(({ mood }) => mood).filter(Boolean);
-  return ["sample, " + seconds, ...moods].join(" · ");
+  return [t`sample, ${seconds}`, ...moods].join(" · ");
 }
 
 function problem(text) {
   const row = document.createElement("li");
-  setText(row, text);
+  setText(row, translateServer(text));
   return row;
 }

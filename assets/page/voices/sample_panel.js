@@ -3,7 +3,7 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatLength } from "../core/format.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { Recorder } from "./recorder.js";
 import { SampleWords } from "./sample_words.js";
 import { confirmRemoval, Sheet } from "./sheet.js";
@@ -50,7 +50,7 @@ function figureRow(name, values) {
 export function showFound(list, problems) {
   const fine = { kind: "fine", sign: "✓", message: t`Good recording.` };
   const rows = problems.map(({ message, fatal, code }) =>
-    foundRow({ kind: fatal ? "error" : "warning", sign: fatal ? "✕" : "!", message, code }));
+    foundRow({ kind: fatal ? "error" : "warning", sign: fatal ? "✕" : "!", message: translateServer(message), code }));
   list.replaceChildren(...(rows.length ? rows : [foundRow(fine)]));
 }
 
@@ -183,7 +183,7 @@ export class SamplePanel {
     setHidden(byId("sample-denoise"), !this.#offer.denoising);
     fillPresets(byId("sample-preset"), presets, byId("sample-preset").value || null, "");
     const { title, instead_of_sample: instead } = this.#offer;
-    setText(byId("sample-clones"), t`${title} can’t clone a recording; ${instead} will speak instead. Another voice engine can clone it later.`);
+    setText(byId("sample-clones"), t`${title} can’t clone a recording; ${translateServer(instead)} will speak instead. Another voice engine can clone it later.`);
     setHidden(byId("sample-clones"), cloning);
   }
 
@@ -287,7 +287,7 @@ export class SamplePanel {
   #showFound(found) {
     setHidden(byId("sample-repaired"), !found.before);
     if (found.before) this.#after.show(found.outline, found.part_s);
-    const steps = found.steps.length ? found.steps.join(", ") : t`nothing to fix`;
+    const steps = found.steps.length ? found.steps.map(translateServer).join(", ") : t`nothing to fix`;
     setText(byId("sample-steps"), t`Cleaned up to ${formatLength(found.part_s)}: ${steps}.`);
     showFigures(byId("sample-figures"), found);
     showFound(byId("sample-problems"), found.problems);

@@ -2,9 +2,9 @@
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
-import { fold, formatBytes, formatCount } from "../core/format.js";
+import { fold, formatBytes, formatCount, languageName } from "../core/format.js";
 import { announce } from "../core/notices.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { Sheet } from "./sheet.js";
 import { baseOf, castOps, currentKey, firstToHear, isShown, lineToHear } from "./voice_candidates.js";
@@ -15,7 +15,7 @@ const CHUNK = 60;
 const FILTERS = ["search", "language", "gender", "age", "engine", "tag"];
 const filterField = (name) => byId(`picker-${name}`);
 const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
-const languageNames = new Intl.DisplayNames(["en"], { type: "language", fallback: "code" });
+const WHO = { woman: t`woman`, man: t`man`, child: t`child`, young: t`young`, old: t`old` };
 
 /** Emits nothing; it opens at "cast.voiceWanted". */
 export class VoicePicker {
@@ -193,12 +193,13 @@ export class VoicePicker {
     const row = fromTemplate("pick-template");
     row.dataset.key = voice.key;
     const about = this.#about(voice);
-    setText(row.querySelector(".pick-name"), voice.name);
+    const name = nameOf(voice);
+    setText(row.querySelector(".pick-name"), name);
     setText(row.querySelector(".pick-about"), about);
     setHidden(row.querySelector(".pick-now"), !isCurrent);
     const [play, open] = [row.querySelector(".pick-play"), row.querySelector(".pick-open")];
-    play.ariaLabel = t`Listen to ${voice.name}`;
-    open.ariaLabel = `${voice.name}, ${about}${isCurrent ? t`, in use` : ""}`;
+    play.ariaLabel = t`Listen to ${name}`;
+    open.ariaLabel = `${name}, ${about}${isCurrent ? t`, in use` : ""}`;
     play.addEventListener("click", () => this.#press(voice.key, play));
     open.addEventListener("click", () => this.#press(voice.key, play));
     row.querySelector(".pick-get").addEventListener("click", () =>
@@ -210,8 +211,8 @@ export class VoicePicker {
     const by = this.#found.engines.find(({ name }) => name === (engine ?? this.#found.engine));
     const kinds = { automatic: t`chosen by name`, sample: t`your recording`, described: t`Described voice`, none: t`no recording yet` };
     const source = kinds[kind] ?? (engine ? by?.title ?? engine : t`engine voice`);
-    const spoken = languages.length > 0 && languages.length <= 3 ? languages.map(languageName).join(", ") : "";
-    const looks = tags.length ? [] : [gender, age]; // which such tags say
+    const spoken = languages.length > 0 && languages.length <= 3 ? languages.map((code) => languageName(code)).join(", ") : "";
+    const looks = tags.length ? [] : [WHO[gender] ?? gender, WHO[age] ?? age]; // which such tags say
     return [source, ...looks, spoken, tags.join(", ")].filter(Boolean).join(" · ");
   }
 
@@ -320,7 +321,7 @@ export class VoicePicker {
     if (currentKey(view, speaker, this.#found.engine, this.#found.voices) !== voice.key) {
       this.#project.edit(castOps(view, speaker, voice.key, this.#found.engine));
     }
-    announce(`${speaker.name}: ${voice.name}.`);
+    announce(`${speaker.name}: ${nameOf(voice)}.`);
     const next = goesOn ? this.#next : null;
     if (!next) return this.#sheet.close();
     this.#begin(next.name);
@@ -354,27 +355,26 @@ export class VoicePicker {
   }
 }
 
-/** Some engines have codes that are none, which browsers refuse. @param {string} code */
-function languageName(code) {
-  try {
-    return languageNames.of(code) ?? code;
-  } catch {
-    return code;
-  }
-}
-
 /** What choosing a voice means beyond its sound. */
 function noteOn(voice, engine, { engine: own, engines }, speaker) {
   if (engine?.to_fetch) return t`${engine.title} isn’t downloaded yet. Download it to hear its voices.`;
   if (engine && engine.name !== own) return t`This sets ${engine.title} for the whole scene. You can undo it.`;
   const now = engines.find(({ name }) => name === own);
-  if (voice?.kind === "sample" && now && !now.cloning) return t`${now.title} can’t clone a recording: ${speaker.name} gets ${now.instead_of_sample}.`;
+  if (voice?.kind === "sample" && now && !now.cloning) return t`${now.title} can’t clone a recording: ${speaker.name} gets ${translateServer(now.instead_of_sample)}.`;
   return "";
+}
+
+/** A voice that no user named is named in the page's language. @param {VoiceCandidate} voice */
+function nameOf({ kind, name }) {
+  return kind === "automatic" || kind === "none" ? translateServer(name) : name;
 }
 
 /** @param {string[]} values */
 function distinct(values) {
-  return [...new Set(values.filter(Boolean))].toSorted().map((value) => new Option(value[0].toUpperCase() + value.slice(1), value));
+  return [...new Set(values.filter(Boolean))].toSorted().map((value) => {
+    const said = WHO[value] ?? value;
+    return new Option(said[0].toUpperCase() + said.slice(1), value);
+  });
 }
 
 /** Fill a filter; one that has nothing to choose from isn't shown. @param {string} name @param {string} any @param {HTMLOptionElement[]} options */

@@ -18,12 +18,24 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_SIGNATURES = (
-    (b"%PDF-", "is a PDF", "Copy its text into the editor, or save it as plain text"),
-    (b"PK\x03\x04", "is a document or an archive", "Save the document as plain text (UTF-8)"),
-    (b"\xd0\xcf\x11\xe0", "is an old Office document", "Save it as plain text (UTF-8)"),
-    (b"{\\rtf", "is formatted text (RTF)", "Save it as plain text (UTF-8)"),
-)
+_SIGNATURES = {
+    b"%PDF-": (
+        "“{}” is a PDF, not a text file. Copy its text into the editor, or save it as plain text "
+        "and import that."
+    ),
+    b"PK\x03\x04": (
+        "“{}” is a document or an archive, not a text file. Save the document as plain text "
+        "(UTF-8) and import that."
+    ),
+    b"\xd0\xcf\x11\xe0": (
+        "“{}” is an old Office document, not a text file. Save it as plain text (UTF-8) and "
+        "import that."
+    ),
+    b"{\\rtf": (
+        "“{}” is formatted text (RTF), not a text file. Save it as plain text (UTF-8) and import "
+        "that."
+    ),
+}
 _XML = regex.compile(rb"\s*<(?:\?xml|!doctype html|html|tt|finaldraft)\b", regex.IGNORECASE)
 _CONTROLS = regex.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _WESTERN_SIGNS = frozenset("«»“”‘’„‚‹›–—…€£°·¿¡§©®™•\xa0´½¼¾²³")
@@ -75,9 +87,9 @@ def decode_text(data: bytes, name: str, remarks: ImportNotices) -> str:
 
 
 def _refuse_documents(data: bytes, name: str) -> None:
-    for signature, kind, remedy in _SIGNATURES:
+    for signature, message in _SIGNATURES.items():
         if data.startswith(signature):
-            raise ScriptError(f"“{name}” {kind}, not a text file. {remedy} and import that.")
+            raise ScriptError(message.format(name))
     if _XML.match(data[:200].removeprefix(codecs.BOM_UTF8)):
         raise ScriptError(
             f"“{name}” is an XML or HTML file. Export the script as Fountain, SRT or plain text "
