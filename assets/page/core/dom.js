@@ -94,6 +94,19 @@ export function arrangeRows(list, rows) {
   });
 }
 
+/** `act` once after the next paint, however often it is asked for until then: what somebody types is shown first. */
+export function afterPaint(act) {
+  let isDue = false;
+  return () => {
+    if (isDue) return;
+    isDue = true;
+    requestAnimationFrame(() => setTimeout(() => {
+      isDue = false;
+      act();
+    }));
+  };
+}
+
 /** Open and close a panel by its button, by Escape, and by a press anywhere else; Escape gives the focus back. */
 export function disclose(button, panel) {
   let opener = null;

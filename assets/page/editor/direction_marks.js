@@ -1,5 +1,6 @@
 /** Dims the stage directions in the lines' text, which no voice says. */
 import { bus } from "../core/bus.js";
+import { afterPaint } from "../core/dom.js";
 
 /** @import { Parts } from "../core/types" */
 
@@ -7,24 +8,13 @@ const MARK = "direction";
 
 export class DirectionMarks {
   #parts;
-  #due = false;
 
   /** @param {Pick<Parts, "project" | "hints" | "lines">} parts */
   constructor(parts) {
     this.#parts = parts;
     if (typeof Highlight === "undefined") return; // before Safari 17.2 and Firefox 140
-    bus.on("checks.changed", () => this.#soon());
-    bus.on("project.changed", () => this.#soon());
-    bus.on("project.shown", () => this.#soon());
-  }
-
-  #soon() {
-    if (this.#due) return;
-    this.#due = true;
-    requestAnimationFrame(() => {
-      this.#due = false;
-      this.#show();
-    });
+    const soon = afterPaint(() => this.#show());
+    for (const name of /** @type {const} */ (["checks.changed", "project.changed", "project.shown"])) bus.on(name, soon);
   }
 
   #show() {

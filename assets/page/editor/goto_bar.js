@@ -1,6 +1,6 @@
 /** The go-to bar: counts the lines of each state and speaker, steps through them, and selects them. */
 import { bus } from "../core/bus.js";
-import { byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
+import { afterPaint, byId, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 import { t } from "../core/texts.js";
@@ -54,7 +54,6 @@ export class GotoBar {
   #next = byId("goto-next");
   #rows = new Map();
   #chosen = null;
-  #looking = false;
   #unfollow = [];
 
   /** @param {Pick<Parts, "project" | "badges" | "selection" | "cast" | "show">} parts */
@@ -157,14 +156,9 @@ export class GotoBar {
   }
 
   /** A fast voice causes hundreds of changes a second. */
-  #soon() {
-    if (this.#looking || (this.#panel.hidden && this.#chosen === null && this.#next.hidden)) return;
-    this.#looking = true;
-    requestAnimationFrame(() => {
-      this.#looking = false;
-      this.#draw();
-    });
-  }
+  #soon = afterPaint(() => {
+    if (!this.#panel.hidden || this.#chosen !== null || !this.#next.hidden) this.#draw();
+  });
 
   #draw() {
     const groups = this.#groups();

@@ -1,6 +1,6 @@
 /** The dialog as rows. An edit updates only its own rows; rows outside of the view are never laid out. */
 import { bus } from "../core/bus.js";
-import { byId, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
+import { afterPaint, byId, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { t, translateServer } from "../core/texts.js";
 import { RATE_HZ } from "../document/document.js";
@@ -23,6 +23,7 @@ const WHAT = { heading: t`Heading`, note: t`Note`, action: t`Action` };
 /** A row for a line; its kind never changes. */
 export class LineRow {
   #number = "";
+  #labelled = "";
   #hints = [];
   #hinted = "";
   #mark = null;
@@ -136,11 +137,16 @@ export class LineRow {
 
   /** @param {number} number of the line among what is spoken, or of the pause before it */
   renumber(number) {
-    const text = String(number);
-    if (this.#number === text || this.isUnspoken) return;
-    this.#number = text;
+    this.#number = String(number);
+    if (this.kind !== "silence" && !this.isUnspoken) setText(this.number, this.#number);
+  }
+
+  /** Name its controls by its number. */
+  label() {
+    const text = this.#number;
+    if (this.#labelled === text || this.isUnspoken) return;
+    this.#labelled = text;
     if (this.kind === "silence") return this.seconds.setAttribute("aria-label", t`Pause after line ${text}, seconds`);
-    setText(this.number, text);
     this.file?.setAttribute("aria-label", t`Audio file of line ${text}`);
     this.text.setAttribute("aria-label", t`Text of line ${text}`);
     this.play.setAttribute("aria-label", t`Play line ${text}`);
@@ -404,5 +410,8 @@ export class LineList {
       if (row.kind !== "silence") number += 1;
       row.renumber(number);
     }
+    this.#label();
   }
+
+  #label = afterPaint(() => this.#rows.forEach((row) => row.label()));
 }

@@ -1,6 +1,6 @@
 /** The panel of the selected lines: speaker, settings and actions. */
 import { bus, Bus } from "../core/bus.js";
-import { byId, fromTemplate, isDirty, languageOptions, setHidden, setText } from "../core/dom.js";
+import { afterPaint, byId, fromTemplate, isDirty, languageOptions, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { t, translateServer } from "../core/texts.js";
@@ -197,8 +197,10 @@ export class LinePanel {
 
   #changed({ ids, order }) {
     const { selection } = this.#parts;
-    if (order || selection.ids.some((lineId) => ids.has(lineId))) this.#show();
+    if (order || selection.ids.some((lineId) => ids.has(lineId))) this.#showSoon();
   }
+
+  #showSoon = afterPaint(() => this.#show());
 
   #show() {
     const { project, selection, takes } = this.#parts;

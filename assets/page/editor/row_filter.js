@@ -1,6 +1,6 @@
 /** Shows the lines of one state or one speaker only, says how many those are, and leads back to all. */
 import { bus } from "../core/bus.js";
-import { byId, setHidden, setText } from "../core/dom.js";
+import { afterPaint, byId, setHidden, setText } from "../core/dom.js";
 import { formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 import { t } from "../core/texts.js";
@@ -14,7 +14,6 @@ export class RowFilter {
   #parts;
   #select = byId("filter");
   #names = "";
-  #looking = false;
 
   /** @param {Pick<Parts, "project" | "badges" | "selection" | "cast" | "lines">} parts */
   constructor(parts) {
@@ -47,15 +46,10 @@ export class RowFilter {
     return groupLines(project.lines, cast.speakers, badges.toCheck);
   }
 
-  #soon() {
-    if (this.#looking) return;
-    this.#looking = true;
-    requestAnimationFrame(() => {
-      this.#looking = false;
-      this.#offer();
-      if (this.#select.value !== ALL) this.#show();
-    });
-  }
+  #soon = afterPaint(() => {
+    this.#offer();
+    if (this.#select.value !== ALL) this.#show();
+  });
 
   /** The states, and the speakers that there are now. */
   #offer() {

@@ -1,6 +1,6 @@
 /** Waveforms in rows: drawn as rows come into sight, of peaks that the timeline uses too. */
 import { bus } from "../core/bus.js";
-import { byId, setHidden } from "../core/dom.js";
+import { afterPaint, byId, setHidden } from "../core/dom.js";
 import { isPending } from "../document/document.js";
 import { paintWave } from "../playback/waveform.js";
 
@@ -16,16 +16,23 @@ export class RowWaves {
   #drawn = new Map();
   /** Lines that were being made: what they become appears in motion. */
   #coming = new Set();
-  #observer;
-  #later = false;
+  /** Where the browser doesn't tell which rows it lays out (Safari before 18). @type {IntersectionObserver | null} */
+  #observer = null;
 
   /** @param {Pick<Parts, "project" | "lines" | "peaks">} parts */
   constructor(parts) {
     this.#parts = parts;
-    const look = { root: /** @type {any} */ (byId("lines")), rootMargin: MARGIN };
-    this.#observer = new IntersectionObserver((entries) => this.#look(entries), look);
+    const list = byId("lines");
+    if (CSS.supports("content-visibility", "auto")) {
+      // An observer of our own would look at each row at each frame.
+      list.addEventListener("contentvisibilityautostatechange", (/** @type {any} */ { target, skipped }) =>
+        this.#look(target, !skipped));
+    } else {
+      const look = (entries) => entries.forEach(({ target, isIntersecting }) => this.#look(target, isIntersecting));
+      this.#observer = new IntersectionObserver(look, { root: list, rootMargin: MARGIN });
+    }
     bus.on("project.changed", (change) => this.#change(change));
-    parts.peaks.events.on("loaded", () => this.#soon());
+    parts.peaks.events.on("loaded", this.#soon);
     addEventListener("resize", () => this.#resize());
     bus.on("density.changed", () => this.#resize());
   }
@@ -47,7 +54,7 @@ export class RowWaves {
     for (const lineId of project.view.order) {
       if (this.#watched.has(lineId) || !lines.row(lineId)?.wave) continue;
       this.#watched.add(lineId);
-      this.#observer.observe(/** @type {any} */ (lines.row(lineId).root));
+      this.#observer?.observe(/** @type {any} */ (lines.row(lineId).root));
     }
   }
 
@@ -55,11 +62,9 @@ export class RowWaves {
     for (const known of [this.#watched, this.#seen, this.#coming, this.#drawn]) known.delete(lineId);
   }
 
-  #look(entries) {
-    for (const { target, isIntersecting } of entries) {
-      if (isIntersecting) this.#seen.add(target.dataset.line);
-      else this.#seen.delete(target.dataset.line);
-    }
+  #look(row, isSeen) {
+    if (isSeen) this.#seen.add(row.dataset.line);
+    else this.#seen.delete(row.dataset.line);
     this.#soon();
   }
 
@@ -68,14 +73,7 @@ export class RowWaves {
     this.#soon();
   }
 
-  #soon() {
-    if (this.#later) return;
-    this.#later = true;
-    requestAnimationFrame(() => {
-      this.#later = false;
-      for (const lineId of this.#seen) this.#draw(lineId);
-    });
-  }
+  #soon = afterPaint(() => this.#seen.forEach((lineId) => this.#draw(lineId)));
 
   #draw(lineId) {
     const { project, lines, peaks } = this.#parts;

@@ -1,6 +1,6 @@
 /** The scene at a glance, in the place of a line's panel while no line is chosen. */
 import { bus } from "../core/bus.js";
-import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
+import { afterPaint, byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
 import { t, translateServer } from "../core/texts.js";
 import { RATE_HZ } from "../document/document.js";
@@ -12,26 +12,18 @@ const MOST_CHECKS = 12;
 
 export class ScenePanel {
   #parts;
-  #looking = false;
   #shown = "";
 
   /** @param {Pick<Parts, "project" | "badges" | "selection">} parts */
   constructor(parts) {
     this.#parts = parts;
     for (const name of /** @type {const} */ (["project.changed", "checks.changed", "selection.changed"])) {
-      bus.on(name, () => this.#soon());
+      bus.on(name, this.#soon);
     }
   }
 
   /** Only while it is in sight: a fast voice causes hundreds of changes a second. */
-  #soon() {
-    if (this.#looking || this.#parts.selection.ids.length) return;
-    this.#looking = true;
-    requestAnimationFrame(() => {
-      this.#looking = false;
-      if (!this.#parts.selection.ids.length) this.#show();
-    });
-  }
+  #soon = afterPaint(() => this.#parts.selection.ids.length || this.#show());
 
   #show() {
     const { project } = this.#parts;

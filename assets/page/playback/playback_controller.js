@@ -2,7 +2,7 @@
  * Playback: connects the project, its rows, the player and the controls, and scrolls with the playing line.
  */
 import { bus } from "../core/bus.js";
-import { askDialog, byId, setHidden, setText } from "../core/dom.js";
+import { afterPaint, askDialog, byId, setHidden, setText } from "../core/dom.js";
 import { formatCount, formatLeft } from "../core/format.js";
 import { announce, showError, showNotice } from "../core/notices.js";
 import { t } from "../core/texts.js";
@@ -23,7 +23,6 @@ export class AutoScroll {
   #lines;
   #playingLine = null;
   #leftAt = -Infinity;
-  #looking = false;
 
   /** @param {import("../editor/line_list.js").LineList} lines */
   constructor(lines) {
@@ -72,14 +71,8 @@ export class AutoScroll {
   }
 
   /** Offer a button to the playing line while it is out of view and isn't followed. */
-  #look() {
-    if (this.#looking) return;
-    this.#looking = true;
-    requestAnimationFrame(() => {
-      this.#looking = false;
-      setHidden(this.#button, this.#playingLine === null || this.free || this.#lines.sees(this.#playingLine));
-    });
-  }
+  #look = afterPaint(() =>
+    setHidden(this.#button, this.#playingLine === null || this.free || this.#lines.sees(this.#playingLine)));
 }
 
 const MUTE = t`The browser has no audio output for this page. Connect speakers or headphones, or allow sound for this page.`;

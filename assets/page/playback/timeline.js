@@ -2,7 +2,7 @@
  * The timeline: a lane for each speaker, a ruler, the play-head, and where sections begin.
  */
 import { bus } from "../core/bus.js";
-import { byId } from "../core/dom.js";
+import { afterPaint, byId } from "../core/dom.js";
 import { formatClock } from "../core/format.js";
 import { RATE_HZ } from "../document/document.js";
 import { GapGrip } from "./gap_grip.js";
@@ -53,7 +53,6 @@ export class Timeline {
   #place = 0;
   #zoom = 1;
   #left = 0;
-  #drawn = false;
   // Cached, as reading it from the document would cause a layout at every edit.
   #size = { width: 0, height: 0 };
   #grip = new GapGrip(this);
@@ -163,15 +162,10 @@ export class Timeline {
     this.#later();
   }
 
-  #later() {
-    if (this.#drawn) return;
-    this.#drawn = true;
-    requestAnimationFrame(() => {
-      this.#drawn = false;
-      this.#draw();
-      this.move(this.#place);
-    });
-  }
+  #later = afterPaint(() => {
+    this.#draw();
+    this.move(this.#place);
+  });
 
   #draw() {
     const ratio = window.devicePixelRatio || 1;
