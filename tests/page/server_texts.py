@@ -53,7 +53,7 @@ MODULES = (
     "services/line_recordings.py",
     "services/sample_listening.py",
     "backends/sherpa/catalogue.toml",
-    "hearing/recognisers.toml",
+    "hearing/model_catalogue.toml",
 )
 """Of which every text is translated; of other modules what people meet in their work."""
 
