@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from studio.backends.options import Tuning
 from studio.errors import SettingError
 
 # The catalogue's, which takes longer to import than all the rest of a start.
@@ -15,8 +14,7 @@ _BENCHES = (
 )
 _ENGINES = (
     *("reference", "list", "faster", "batch", "ours", "waiting", "transcripts", "steps"),
-    *(one.value for one in Tuning),
-    *("tuned", "tf32", "mixed", "codec", "codes", "leak", "soak"),
+    *("float32", "codes", "codec", "mixed", "leak", "soak"),
 )
 
 

@@ -34,8 +34,9 @@ def measure_codec(folder: Path, device: str, slots: int, *, tf32: bool) -> Engin
     """
     decoder = load_model(folder, device, graphs=False).codec_decoder
     lines = _random_lines(slots, int(decoder.config.num_quantizers))
-    expected = _decode(decoder, lines) if tf32 else None
-    with _tf32(device) if tf32 else nullcontext(), track_memory(device) as memory:
+    with _rounding(device, tf32=False):
+        expected = _decode(decoder, lines) if tf32 else None
+    with _rounding(device, tf32=tf32), track_memory(device) as memory:
         began_s, cpu_s = 0.0, 0.0
 
         def start() -> None:
@@ -90,24 +91,22 @@ def _decode(
 
 
 @contextmanager
-def _tf32(device: str) -> Iterator[None]:
-    """TF32 as the device has it; imitated where it has none."""
-    imitated: AbstractContextManager[Any] = nullcontext() if device == "cuda" else ImitatedTf32()
-    prepare(device, tf32=True)
+def _rounding(device: str, *, tf32: bool) -> Iterator[None]:
+    """Convolutions in TF32 as the device has it, imitated where it has none, or in float32."""
+    imitates = tf32 and device != "cuda"
+    imitated: AbstractContextManager[Any] = ImitatedTf32() if imitates else nullcontext()
+    prepare(device, tf32=tf32)
     try:
         with imitated:
             yield
     finally:
-        prepare(device)
+        prepare(device, tf32=True)
 
 
 class ImitatedTf32(TorchFunctionMode):  # type: ignore[misc]
-    """Rounds what is multiplied to TF32's 10 bits of mantissa; sums stay in float32."""
+    """Rounds what convolutions multiply to TF32's 10 bits of mantissa; sums stay in float32."""
 
-    _MULTIPLYING = (
-        *(torch.conv1d, torch.conv_transpose1d, F.conv1d, F.conv_transpose1d, F.linear),
-        *(torch.matmul, torch.Tensor.matmul, F.scaled_dot_product_attention),
-    )
+    _MULTIPLYING = (torch.conv1d, torch.conv_transpose1d, F.conv1d, F.conv_transpose1d)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Round the first two operands of a multiplication; a bias is only added."""

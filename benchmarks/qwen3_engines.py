@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from benchmarks.engine_table import DeviceMissing, Failed, any_row, figures_row, middle_of
 from studio.backends.batching.int8_matrix import can_multiply_int8
 from studio.backends.device import choose_device, give_back, prepare
-from studio.backends.options import Tuning
 from studio.dialog.formats.dialog_file import import_dialog
 from studio.dialog.model import Speech
 from studio.errors import SettingError
@@ -56,12 +55,9 @@ _ENGINES = {
     "mps": _SLOWER_ENGINES,
     "cpu": _SLOWER_ENGINES,
 }
-"""Measured unless others are asked for; compiling takes minutes on a card."""
+"""Measured unless others are asked for."""
 
 _SOAK_S = {"cuda": 60.0, "cpu": 2.0}
-
-FOR_CARDS = tuple(one for one in Tuning if one not in (Tuning.FLOAT32, Tuning.COMPILED))
-"""The switches that a card may judge, which go together."""
 
 _LONGEST_REASON = 200  # characters
 
@@ -327,11 +323,9 @@ class _EngineBench:
     def _rival(self, lines: Sequence[TimedLine]) -> list[EngineMetrics]:
         return [_run_batch_baseline(self.batch_python, self.folder, lines)]
 
-    def ours(
-        self, tuning: frozenset[Tuning] = frozenset(), *, label: str = ""
-    ) -> Iterator[tuple[str, MeasureFn]]:
-        """This package's engine, with what is switched on."""
-        yield from self._trials(replace(self._trial(), tuning=tuning, label=label))
+    def ours(self, *, float32: bool = False) -> Iterator[tuple[str, MeasureFn]]:
+        """This package's engine; without whole numbers on a CPU for `float32`."""
+        yield from self._trials(replace(self._trial(), float32=float32))
 
     def waiting(self) -> Iterator[tuple[str, MeasureFn]]:
         """This package's engine, which refills no slot before all of a batch are free.
@@ -342,13 +336,7 @@ class _EngineBench:
 
     def mixed(self) -> Iterator[tuple[str, MeasureFn]]:
         """This package's engine where each line that is listened to has another sampling."""
-        for tuning in (frozenset[Tuning](), frozenset((Tuning.ANY_SAMPLING,))):
-            yield from self._trials(replace(self._trial(), tuning=tuning, mixed=True), least=2)
-
-    def tf32(self) -> Iterator[tuple[str, MeasureFn]]:
-        """This package's engine with `TTS_TF32`."""
-        for name, measure in self._trials(replace(self._trial(), label="TF32")):
-            yield name, partial(_in_tf32, measure, self.device)
+        yield from self._trials(replace(self._trial(), mixed=True), least=2)
 
     def codec(self) -> Iterator[tuple[str, MeasureFn]]:
         """The codec alone, in float32 and in TF32."""
@@ -432,15 +420,6 @@ class _EngineBench:
                 )
 
 
-def _in_tf32(measure: MeasureFn, device: str) -> Iterator[EngineMetrics]:
-    """Measure with float32 rounded to 10 bits before it is multiplied, and never after."""
-    prepare(device, tf32=True)
-    try:
-        yield from measure()
-    finally:
-        prepare(device)
-
-
 def _one(measure: Callable[[], EngineMetrics]) -> list[EngineMetrics]:
     return [measure()]
 
@@ -454,12 +433,10 @@ _MEASURES: Mapping[str, Callable[[_EngineBench], Iterator[tuple[str, MeasureFn]]
     "waiting": _EngineBench.waiting,
     "transcripts": _EngineBench.transcripts,
     "steps": _EngineBench.steps,
-    **{one.value: partial(_EngineBench.ours, tuning=frozenset((one,))) for one in Tuning},
+    "float32": partial(_EngineBench.ours, float32=True),
     "codes": _EngineBench.codes,
-    "tuned": partial(_EngineBench.ours, tuning=frozenset(FOR_CARDS), label="tuned"),
-    "tf32": _EngineBench.tf32,
-    "mixed": _EngineBench.mixed,
     "codec": _EngineBench.codec,
+    "mixed": _EngineBench.mixed,
     "leak": _EngineBench.leak,
     "soak": _EngineBench.soak,
 }

@@ -29,7 +29,7 @@ from studio.backends.batching.cuda_graphs import synchronize
 from studio.backends.batching.kernel_set import select_kernels
 from studio.backends.batching.memory_plan import MemoryPlan, measure_free_bytes
 from studio.backends.batching.sequence import TtsRequest, stream_chunks
-from studio.backends.options import BatchOptions, Tuning
+from studio.backends.options import BatchOptions
 from studio.backends.qwen3.batched_codec import Qwen3CodecWorker
 from studio.backends.qwen3.checkpoint import SamplingParams
 from studio.backends.qwen3.qwen3_memory import plan_talker_memory, read_dims
@@ -55,8 +55,7 @@ class Qwen3Trial:
         folder: From `write_checkpoint`.
         device: Where.
         tries: Times that a line is asked for, and listened to, while all other slots are taken.
-        tuning: What is switched on.
-        label: What to call that; "" for the switches' own names.
+        float32: As in `BatchOptions`.
         mixed: Whether each line that is listened to has another sampling than the one before.
         continuous: Whether a slot is refilled while other lines run; else a batch runs empty first.
         transcript: Of the voice's recording; with one the model goes on from the recording.
@@ -65,8 +64,7 @@ class Qwen3Trial:
     folder: Path
     device: str
     tries: int
-    tuning: frozenset[Tuning] = frozenset()
-    label: str = ""
+    float32: bool = False
     mixed: bool = False
     continuous: bool = True
     transcript: str | None = None
@@ -75,7 +73,7 @@ class Qwen3Trial:
     def details(self) -> str:
         """What to say of it besides the slots."""
         details = (
-            self.label or " ".join(sorted(self.tuning)),
+            "float32" if self.float32 else "",
             "mixed sampling" if self.mixed else "",
             "" if self.continuous else "batch and wait",
             "with transcripts" if self.transcript else "",
@@ -89,15 +87,8 @@ class Qwen3Trial:
         room = plan_talker_memory(
             read_dims(self.folder), measure_free_bytes(self.device), self.device, batch
         )
-        kernels = select_kernels(self.device, self.tuning)
-        runner = TalkerRunner(
-            model.package,
-            room.layout,
-            release=True,
-            kernels=kernels,
-            tuning=self.tuning,
-        )
-        return runner, room
+        kernels = select_kernels(self.device, float32=self.float32)
+        return TalkerRunner(model.package, room.layout, release=True, kernels=kernels), room
 
 
 def measure_qwen3(
@@ -125,7 +116,7 @@ def measure_qwen3(
 def open_engine(trial: Qwen3Trial, model: Qwen3Model, slots: int) -> tuple[BatchEngine, int]:
     """Start an engine on a model, whose layers it takes; returns the slots that there are, too."""
     batch = BatchOptions(
-        slots=slots, positions=POSITIONS, continuous=trial.continuous, tuning=trial.tuning
+        slots=slots, positions=POSITIONS, continuous=trial.continuous, float32=trial.float32
     )
     core, room = trial.make_runner(model, batch)
     codec = partial(

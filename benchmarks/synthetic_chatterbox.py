@@ -65,7 +65,7 @@ def build_random_package(variant: ChatterboxVariant, depth: ModelDepth, device: 
         device: Where.
     """
     turbo = variant is TURBO
-    with torch.random.fork_rng(devices=[]), torch.inference_mode():
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(_SEED)
         t3, s3gen = _build_t3(variant, depth), _build_s3gen(turbo, depth)
         conditionals = _build_conditionals(_PROMPT_TOKENS[turbo], depth.sample_tokens).to(device)

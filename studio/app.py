@@ -245,7 +245,7 @@ def _backend_options(settings: Settings) -> BackendOptions:
             positions=settings.batch_positions,
             max_wait_s=settings.batch_max_wait_ms / 1000,
             continuous=settings.batch_continuous,
-            tuning=settings.tuning,
+            float32="float32" in settings.batch_tuning,
         ),
         remote=RemoteOptions(
             urls=tuple(map(str, settings.remote_urls)),

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -25,7 +25,6 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from studio.backends.options import Tuning
 from studio.errors import SettingError
 from studio.storage.workspace import default_workspace
 
@@ -44,6 +43,24 @@ def _listed(value: object) -> object:
     if not isinstance(value, str):
         return value
     return [part.strip() for part in value.split(",") if part.strip()]
+
+
+_FORMER_TUNING = {
+    *("compiled", "fused", "fused-sampler", "flash-decoding"),
+    *("any-sampling", "batched-prefill", "captured-prefill"),
+}
+"""Once ways of decoding on a card; what has proved faster there is always on."""
+
+_FORMER_VARIABLES = {"TTS_BATCH_COMPILE", "TTS_BATCH_FUSE"}
+"""Accepted in a configuration file, without effect, for the same reason."""
+
+
+def _live_tuning(value: object) -> object:
+    """Names that still have an effect."""
+    listed = _listed(value)
+    if not isinstance(listed, list):
+        return listed
+    return [one for one in listed if one not in _FORMER_TUNING]
 
 
 def _paired(value: object) -> object:
@@ -126,10 +143,11 @@ class Settings(BaseSettings):
     amp_on_cuda: bool = Field(default=False, validation_alias="TTS_ENABLE_AMP_ON_CUDA")
     """Mixed precision for Chatterbox on CUDA."""
 
-    tf32: bool = Field(default=False, validation_alias="TTS_TF32")
-    """`true`: codec and vocoder round to 10 bits before they multiply on CUDA, which is faster.
+    tf32: bool = Field(default=True, validation_alias="TTS_TF32")
+    """`false`: codec and vocoder multiply 24 bits instead of 10 on CUDA, in twice the time.
 
-    The difference was tested with a small codec, not with trained weights.
+    With 10, as torch has it by itself, the difference is 57 dB below the sound (measured with
+    random weights); the package of Qwen3-TTS multiplies 7 bits, and differs at 35 dB.
     """
 
     device: str = Field(
@@ -203,24 +221,14 @@ class Settings(BaseSettings):
     `false`: all slots finish before the next batch.
     """
 
-    batch_tuning: Annotated[frozenset[Tuning], BeforeValidator(_listed)] = Field(
+    batch_tuning: Annotated[frozenset[Literal["float32"]], BeforeValidator(_live_tuning)] = Field(
         default=frozenset(), validation_alias="TTS_BATCH_TUNING"
     )
-    """What Qwen3-TTS decodes with besides, separated by commas.
+    """`float32`: on an x86 processor Qwen3-TTS multiplies in 32 bits instead of whole numbers, and
+    makes lines one by one.
 
-    `float32` on an x86 processor; on CUDA `fused`, `compiled`, `fused-sampler`, `flash-decoding`,
-    `any-sampling`, `batched-prefill`, `captured-prefill`. [Graphics cards](gpu.md#tuning) says what
-    each does; no card has measured one yet.
+    That is three times as slow.
     """
-
-    batch_compile: bool = Field(default=False, validation_alias="TTS_BATCH_COMPILE")
-    """`true`: the same as `compiled` in `TTS_BATCH_TUNING`.
-
-    Needs a C++ compiler, on CUDA Triton and a C compiler.
-    """
-
-    batch_fuse: bool = Field(default=False, validation_alias="TTS_BATCH_FUSE")
-    """`true`: the same as `fused` in `TTS_BATCH_TUNING`, which takes precedence over `compiled`."""
 
     remote_urls: Annotated[tuple[AnyHttpUrl, ...], BeforeValidator(_listed)] = Field(
         default=(), validation_alias="TTS_REMOTE_URLS"
@@ -309,12 +317,6 @@ class Settings(BaseSettings):
     def is_space(self) -> bool:
         """Whether this runs as a Hugging Face Space."""
         return self.space_id is not None
-
-    @property
-    def tuning(self) -> frozenset[Tuning]:
-        """What is switched on, by whichever variable."""
-        older = {Tuning.COMPILED: self.batch_compile, Tuning.FUSED: self.batch_fuse}
-        return self.batch_tuning | {one for one, is_on in older.items() if is_on}
 
     def keeps_in(self, storage: Path) -> bool:
         """Whether a Space's storage is there and nobody chose another workspace."""
@@ -405,7 +407,7 @@ def check_config_file(settings: type[Settings]) -> None:
     except ValueError as error:
         raise SettingError(f"{path} can't be read as TOML: {error}.") from error
     known = {str(field.validation_alias) for field in settings.model_fields.values()}
-    unknown = sorted(set(given) - known)
+    unknown = sorted(set(given) - known - _FORMER_VARIABLES)
     if unknown:
         names = ", ".join(unknown[:5])
         raise SettingError(

@@ -4,7 +4,6 @@ import pytest
 from environment import settings_from
 from pydantic import AnyHttpUrl, SecretStr
 
-from studio.backends.options import Tuning
 from studio.errors import SettingError
 from studio.settings import Settings
 
@@ -20,7 +19,7 @@ def test_an_empty_environment_gives_the_documented_defaults() -> None:
     assert settings.reference_silence_s == 0.5
     assert settings.batch_slots is settings.batch_positions is None
     assert (settings.batch_max_wait_ms, settings.batch_continuous) == (50, True)
-    assert settings.batch_compile is False
+    assert settings.tf32 is True
     assert settings.device == "auto"
     assert settings.remote_patience_s >= 180
     assert settings.visitor_gb == 2.0
@@ -42,7 +41,7 @@ def test_every_variable_is_read() -> None:
             "TTS_BATCH_POSITIONS": "1024",
             "TTS_BATCH_MAX_WAIT_MS": "20",
             "TTS_BATCH_CONTINUOUS": "false",
-            "TTS_BATCH_TUNING": "any-sampling, fused-sampler",
+            "TTS_BATCH_TUNING": "any-sampling, fused-sampler, float32",
             "TTS_BATCH_COMPILE": "true",
             "TTS_BATCH_FUSE": "true",
             "TTS_REMOTE_URLS": "http://one:8091/v1, https://two,",
@@ -72,9 +71,7 @@ def test_every_variable_is_read() -> None:
         batch_positions=1024,
         batch_max_wait_ms=20.0,
         batch_continuous=False,
-        batch_tuning=frozenset((Tuning.ANY_SAMPLING, Tuning.FUSED_SAMPLER)),
-        batch_compile=True,
-        batch_fuse=True,
+        batch_tuning=frozenset({"float32"}),
         remote_urls=(AnyHttpUrl("http://one:8091/v1"), AnyHttpUrl("https://two")),
         remote_model="tts-1",
         remote_key=SecretStr("sk-0123"),

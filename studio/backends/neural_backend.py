@@ -224,7 +224,8 @@ class NeuralBackend(ABC, Generic[ModelT]):
             try:
                 return self._open_batched(folder, progress)
             except BatchingUnavailable as error:
-                log.warning("%s speaks one line at a time: %s", self.title, error)
+                # As text: a kept record would hold what the failed try allocated.
+                log.warning("%s speaks one line at a time: %s", self.title, str(error))
             give_back(self._device)  # the model's own layers may be taken away already
         model = self._read_model(folder, batched=False)
         speak = partial(self._speak_alone, model)

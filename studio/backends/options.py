@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,37 +29,6 @@ class RemoteOptions:
     patience_s: float = 180.0
 
 
-class Tuning(StrEnum):
-    """Ways of decoding that are off until somebody switches them on, or a card has judged them.
-
-    They change how fast codes are made, not which codes.
-    """
-
-    FLOAT32 = "float32"
-    """On an x86 processor, matrices stay in 32 bits instead of twice 8: three times as slow."""
-
-    COMPILED = "compiled"
-    """Frames are made of compiled parts, where a compiler works."""
-
-    FUSED = "fused"
-    """Frames are made of fused kernels instead, where Triton runs."""
-
-    FUSED_SAMPLER = "fused-sampler"
-    """A code is sampled by one kernel instead of seven, where Triton runs."""
-
-    FLASH_DECODING = "flash-decoding"
-    """Attention reads what each line has in its cache instead of the longest line's window."""
-
-    ANY_SAMPLING = "any-sampling"
-    """Every graph knows top-p and greedy lines, and long ones, so that none is captured later."""
-
-    BATCHED_PREFILL = "batched-prefill"
-    """Freed slots are refilled several at a time, with one prefill for all of them."""
-
-    CAPTURED_PREFILL = "captured-prefill"
-    """Prompts are read by a graph, too, one launch for the about 430 of a pass."""
-
-
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
     """Options of continuous batching.
@@ -71,7 +39,8 @@ class BatchOptions:
         positions: Of a line's cache: its prompt and its frames; None for what a long line needs.
         max_wait_s: How long the first line waits for others before an idle engine begins.
         continuous: Whether a slot is refilled while other lines run, or only when all are done.
-        tuning: What is switched on.
+        float32: Whether matrices stay in 32 bits on an x86 processor instead of twice 8, and lines
+            are made one by one: three times as slow.
     """
 
     enabled: bool = True
@@ -79,7 +48,7 @@ class BatchOptions:
     positions: int | None = None
     max_wait_s: float = 0.05
     continuous: bool = True
-    tuning: frozenset[Tuning] = frozenset()
+    float32: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +63,7 @@ class BackendOptions:
         package_ends: Whether Chatterbox Multilingual ends lines by its package's own rule, which
             may cut them short.
         amp_on_cuda: Whether to run in mixed precision on CUDA.
-        tf32: Whether codec and vocoder round to 10 bits before they multiply on CUDA.
+        tf32: Whether convolutions round to 10 bits before they multiply on CUDA.
         graphs: Whether frames are captured as graphs on CUDA.
         device: "cuda", "mps" or "cpu"; None for the best there is.
         reference_silence_s: Silence after a sample, which keeps its last word out of the line.
@@ -108,7 +77,7 @@ class BackendOptions:
     qwen3_model: str | None = None
     package_ends: bool = False
     amp_on_cuda: bool = False
-    tf32: bool = False
+    tf32: bool = True
     graphs: bool = True
     device: str | None = None
     reference_silence_s: float = 0.5

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import torch
 import torch.nn.functional as F
 
-NEAR = {torch.float32: 1e-5, torch.bfloat16: 2e-2}  # of numbers about 1 in size
+NEAR = {torch.float32: 1e-5, torch.bfloat16: 3e-2}  # of numbers about 1 in size
 
 
 def chains_agree(
@@ -86,6 +86,29 @@ def attention_agrees(
         near(made[row], expected.to(dtype))
 
 
+def codec_agrees(device: str, size: str, *, rows: int) -> None:
+    """Compare the audio of two chunks, and what is kept behind them."""
+    from benchmarks.synthetic_qwen3 import SIZES, _codec_config, build_audible_codec
+    from studio.backends.qwen3.codec import CodecDecoder, WaveDecoder
+    from studio.backends.qwen3.triton_codec import FusedWaveDecoder
+
+    decoder = build_audible_codec(_codec_config(SIZES[size])).model.decoder.to(device).eval()
+    made: list[list[torch.Tensor]] = []
+    for waves in (FusedWaveDecoder, WaveDecoder):
+        chance = torch.Generator().manual_seed(rows)
+        with torch.inference_mode():
+            step = CodecDecoder(decoder, waves=waves)
+            state = step.new_state(rows)
+            made.append([])
+            for frames in (1, 2):
+                codes = torch.randint(0, 2_048, (rows, frames, step.groups), generator=chance)
+                made[-1].append(step(codes.to(device), state))
+            made[-1].append(state)
+    for one, other in zip(*made, strict=True):
+        near(one, other)
+    assert made[0][0].abs().max() > 0.01
+
+
 def near(made: torch.Tensor, expected: torch.Tensor) -> None:
     assert made.dtype is expected.dtype
     far = (made.float() - expected.float()).abs() / (1 + expected.float().abs())
@@ -98,15 +121,14 @@ def main() -> None:
         chains_agree("cpu", dtype, rows=2, shape=(2, 4, 16), width=1_100)
         sampling_agrees("cpu", dtype, rows=4, codes=2_048)
         attention_agrees("cpu", dtype, lengths=(1, 257, 600), shape=(2, 4, 16))
+    codec_agrees("cpu", "tiny", rows=2)
     from runner_lines import GREEDY, admission, decoded, lines_of, made_core
 
     from studio.backends.batching.kernel_set import EAGER_CUDA_KERNELS, build_triton
-    from studio.backends.options import Tuning
     from studio.backends.qwen3.checkpoint import SamplingParams
 
     made = []
-    every = frozenset((Tuning.FUSED, Tuning.FUSED_SAMPLER, Tuning.FLASH_DECODING))
-    for parts in (EAGER_CUDA_KERNELS, build_triton(every)):
+    for parts in (EAGER_CUDA_KERNELS, build_triton()):
         core = made_core(slots=2, kernels=parts)
         lines = [
             admission(core, slot, lines_of("base")[1], way, max_frames=2)

@@ -47,8 +47,6 @@ TOO_LITTLE = {
     "TTS_BATCH_MAX_WAIT_MS": "-1",
     "TTS_BATCH_CONTINUOUS": "perhaps",
     "TTS_BATCH_TUNING": "perhaps",
-    "TTS_BATCH_COMPILE": "perhaps",
-    "TTS_BATCH_FUSE": "perhaps",
     "MODEL_EVICTION_ENABLED": "perhaps",
     "MODEL_IDLE_TIMEOUT_SECONDS": "-1",
     "MODEL_IDLE_CHECK_INTERVAL_SECONDS": "0",

@@ -23,7 +23,7 @@ from studio.backends.batching.model_runner import SlotModelRunner
 from studio.backends.batching.sequence import TtsSequence, stop_error
 from studio.backends.batching.slot_scheduler import SlotScheduler
 from studio.backends.device import LOST, card_lost, speech_faults, taking_turns
-from studio.backends.options import BatchOptions, Tuning
+from studio.backends.options import BatchOptions
 from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StudioError
 
 MAX_FAULTS_IN_A_ROW = 3
@@ -341,24 +341,12 @@ def start_engine(
     """
     slots = _warm_runner(core)
     scheduler: SlotScheduler[TtsSequence] = SlotScheduler(
-        slots,
-        continuous=batch.continuous,
-        max_wait_s=batch.max_wait_s,
-        refill_at_once=_refill_at_once(slots) if Tuning.BATCHED_PREFILL in batch.tuning else 1,
+        slots, continuous=batch.continuous, max_wait_s=batch.max_wait_s
     )
     thread = sound()
     device = thread.device.type
     engine = BatchEngine(core, thread, scheduler, title=title, device=device)
     return engine, slots
-
-
-_SLOTS_A_REFILL = 16
-"""Slots of which one is left free for a moment, so that 64 are refilled four at a time: with lines
-of 57 frames about one ends in a frame, and a slot is free for a frame and a half on average."""
-
-
-def _refill_at_once(slots: int) -> int:
-    return max(1, slots // _SLOTS_A_REFILL)
 
 
 def _warm_runner(core: SlotModelRunner[Any]) -> int:

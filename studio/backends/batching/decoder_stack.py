@@ -217,7 +217,7 @@ def linear_into(into: torch.Tensor, x: torch.Tensor, weight: Matrix) -> None:
     """`linear` without a copy where none is needed: [rows, out] is overwritten."""
     if isinstance(weight, Int8Matrix):
         torch.mul(*weight.multiply(x), out=into)
-    elif torch.compiler.is_compiling() or len(_pad_rows(x)) > len(x):
+    elif len(_pad_rows(x)) > len(x):
         into.copy_(linear(x, weight))
     else:
         torch.mm(x, weight.t(), out=into)
@@ -225,18 +225,13 @@ def linear_into(into: torch.Tensor, x: torch.Tensor, weight: Matrix) -> None:
 
 def sum_into(into: torch.Tensor, parts: torch.Tensor) -> None:
     """Sum over the second-to-last dimension into a tensor, which is overwritten."""
-    if torch.compiler.is_compiling():
-        into.copy_(parts.sum(dim=-2))  # a compiler writes it there at once
-    else:
-        torch.sum(parts, dim=-2, out=into)
+    torch.sum(parts, dim=-2, out=into)
 
 
 def add_linear(x: torch.Tensor, y: torch.Tensor, weight: Matrix) -> torch.Tensor:
-    """Add `linear` of y to x in one operation; x is overwritten, unless a compiler adds."""
+    """Add `linear` of y to x in one operation; x is overwritten."""
     if isinstance(weight, Int8Matrix):
         return x.addcmul_(*weight.multiply(y))
-    if torch.compiler.is_compiling():
-        return x + linear(y, weight)  # as part of what comes next
     return _pad_rows(x).addmm_(_pad_rows(y), weight.t())[: len(x)]
 
 
@@ -248,7 +243,7 @@ def _pad_rows(x: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelSet:
-    """The functions of a step, eager or compiled; each is documented where it is defined.
+    """The functions of a step; each is documented where it is defined.
 
     Attributes:
         pack: What becomes of each matrix that rows are multiplied by.

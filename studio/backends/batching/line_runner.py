@@ -12,7 +12,7 @@ from studio.backends.batching.device_timer import DeviceTimer
 from studio.backends.batching.memory_plan import MemoryPlan
 from studio.backends.batching.runner_contract import BatchingUnavailable
 from studio.backends.device import choose_device, likely_device, speech_faults
-from studio.backends.options import BatchOptions, Tuning
+from studio.backends.options import BatchOptions
 from studio.errors import ModelUnavailable, OutOfMemory
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def should_batch(batch: BatchOptions, device: str, *, takes_int8: bool = False) 
 def _may_take_int8(batch: BatchOptions) -> bool:
     """Without torch, as it is asked before a model is loaded."""
     is_x86 = platform.machine().lower() in ("x86_64", "amd64")
-    return is_x86 and not batch.tuning & {Tuning.FLOAT32, Tuning.COMPILED}
+    return is_x86 and not batch.float32
 
 
 def known_slots(

@@ -54,7 +54,6 @@ class SlotScheduler(Generic[SchedulableT]):
         *,
         continuous: bool = True,
         max_wait_s: float = 0.05,
-        refill_at_once: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Begin with nothing waiting and all slots free.
@@ -63,8 +62,6 @@ class SlotScheduler(Generic[SchedulableT]):
             slots: Lines that may run at once, at least 1.
             continuous: Whether freed slots are refilled while others run.
             max_wait_s: How long the first line waits for others before an idle engine begins.
-            refill_at_once: Free slots from which on they are refilled while others run, if so many
-                lines wait and nobody listens to one of them.
             clock: Seconds, never going back.
         """
         assert slots >= 1
@@ -72,7 +69,6 @@ class SlotScheduler(Generic[SchedulableT]):
         self.refilled = 0
         self._continuous = continuous
         self._max_wait_s = max_wait_s
-        self._refill_at_once = refill_at_once
         self._clock = clock
         self._waiting: list[SchedulableT] = []
         self._running: dict[int, SchedulableT] = {}
@@ -156,15 +152,10 @@ class SlotScheduler(Generic[SchedulableT]):
         if not self._waiting or not self._free():
             return None
         if self._running:
-            return 0.0 if self._continuous and self._refills() else None
+            return 0.0 if self._continuous else None
         if len(self._waiting) >= self.slots or _any_listener(self._waiting):
             return 0.0
         return max(0.0, self._oldest_s + self._max_wait_s - self._clock())
-
-    def _refills(self) -> bool:
-        """Whether enough slots are free to read prompts, which halts all frames."""
-        wanted = min(self._refill_at_once, len(self._waiting), self.slots)
-        return len(self._free()) >= wanted or _any_listener(self._waiting)
 
     def free(self, slot: int) -> SchedulableT:
         """Free the slot of a finished line."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -20,18 +18,18 @@ _BLOCK = 32  # of them that are read at a time
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _piece_kernel(  # noqa: PLR0913 - a kernel gets all it knows as arguments
-    queries: Any,
-    cache: Any,
-    ends: Any,
-    sums: Any,
-    bests: Any,
-    totals: Any,
-    scale: Any,
-    queries_row: Any,
-    queries_head: Any,
-    cache_row: Any,
-    cache_kind: Any,
-    cache_head: Any,
+    queries: tl.tensor,
+    cache: tl.tensor,
+    ends: tl.tensor,
+    sums: tl.tensor,
+    bests: tl.tensor,
+    totals: tl.tensor,
+    scale: tl.tensor,
+    queries_row: tl.tensor,
+    queries_head: tl.tensor,
+    cache_row: tl.tensor,
+    cache_kind: tl.tensor,
+    cache_head: tl.tensor,
     pieces: tl.constexpr,
     group: tl.constexpr,
     width: tl.constexpr,
@@ -73,10 +71,10 @@ def _piece_kernel(  # noqa: PLR0913 - a kernel gets all it knows as arguments
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _join_kernel(  # noqa: PLR0913 - a kernel gets all it knows as arguments
-    sums: Any,
-    bests: Any,
-    totals: Any,
-    mixed: Any,
+    sums: tl.tensor,
+    bests: tl.tensor,
+    totals: tl.tensor,
+    mixed: tl.tensor,
     pieces: tl.constexpr,
     width: tl.constexpr,
     block: tl.constexpr,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 import triton
@@ -16,11 +16,11 @@ _GATE_BLOCK = 1_024  # values of a row that one program gates
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _norm_rope_kernel(  # noqa: PLR0913 - a kernel gets all it knows as arguments
-    plain: Any,
-    turn: Any,
-    into: Any,
-    rows_of_block: Any,
-    eps: Any,
+    plain: tl.tensor,
+    turn: tl.tensor,
+    into: tl.tensor,
+    rows_of_block: tl.tensor,
+    eps: tl.tensor,
     heads: tl.constexpr,
     kinds: tl.constexpr,
     turned: tl.constexpr,
@@ -46,7 +46,9 @@ def _norm_rope_kernel(  # noqa: PLR0913 - a kernel gets all it knows as argument
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _silu_and_mul_kernel(gate_up: Any, into: Any, width: Any, block: tl.constexpr) -> None:
+def _silu_and_mul_kernel(
+    gate_up: tl.tensor, into: tl.tensor, width: tl.tensor, block: tl.constexpr
+) -> None:
     """One block of one row."""
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * block + tl.arange(0, block)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -17,7 +15,9 @@ from studio.backends.batching.sampling import SamplingBounds, SamplingTensors
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _largest_reached(order: Any, weight: Any, wanted: Any, bits: tl.constexpr) -> Any:
+def _largest_reached(
+    order: tl.tensor, weight: tl.tensor, wanted: tl.tensor, bits: tl.constexpr
+) -> tl.tensor:
     """The largest number that candidates of the wanted weight reach; 0 where they all lack it.
 
     Args:
@@ -39,18 +39,18 @@ def _largest_reached(order: Any, weight: Any, wanted: Any, bits: tl.constexpr) -
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _sample_kernel(  # noqa: PLR0913 - a kernel gets all it knows as arguments
-    scores: Any,
-    noise: Any,
-    temperature: Any,
-    top_p: Any,
-    last: Any,
-    greedy: Any,
-    codes: Any,
-    count: Any,
-    scores_row: Any,
-    noise_row: Any,
-    floats_row: Any,
-    ints_row: Any,
+    scores: tl.tensor,
+    noise: tl.tensor,
+    temperature: tl.tensor,
+    top_p: tl.tensor,
+    last: tl.tensor,
+    greedy: tl.tensor,
+    codes: tl.tensor,
+    count: tl.tensor,
+    scores_row: tl.tensor,
+    noise_row: tl.tensor,
+    floats_row: tl.tensor,
+    ints_row: tl.tensor,
     bits: tl.constexpr,
     block: tl.constexpr,
 ) -> None:

@@ -103,14 +103,8 @@ class Qwen3Backend(NeuralBackend["Qwen3Model"]):
         from studio.backends.batching.kernel_set import select_kernels
         from studio.backends.qwen3.talker import TalkerRunner
 
-        kernels = select_kernels(self._device, self._batch.tuning)
-        return TalkerRunner(
-            model.package,
-            layout,
-            release=True,
-            kernels=kernels,
-            tuning=self._batch.tuning,
-        )
+        kernels = select_kernels(self._device, float32=self._batch.float32)
+        return TalkerRunner(model.package, layout, release=True, kernels=kernels)
 
     def _make_codec(self, model: Qwen3Model, plan: MemoryPlan) -> Qwen3CodecWorker:
         from studio.backends.qwen3.batched_codec import Qwen3CodecWorker

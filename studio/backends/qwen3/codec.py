@@ -89,14 +89,20 @@ class WaveDecoder:
 
     def __init__(self, decoder: Any, ledger: StateLayout) -> None:
         """Lay out the state; the package's decoder is only read."""
-        self._parts = [_build_layer(block, ledger) for block in codec_blocks(decoder)]
+        self._parts = [build_layer(block, ledger) for block in codec_blocks(decoder)]
 
     def __call__(self, latents: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
         """Decode the next frames: [rows, frames, width] to [rows, samples]."""
         return apply_layers(self._parts, latents.transpose(1, 2), state)[:, 0]
 
 
-def _build_layer(block: Any, ledger: StateLayout) -> CodecLayer:
+def layer_kind(block: Any) -> str:
+    """The name of the package's layer, without the package's prefix."""
+    return type(block).__name__.removeprefix("Qwen3TTSTokenizerV2")
+
+
+def build_layer(block: Any, ledger: StateLayout) -> CodecLayer:
+    """One of the package's layers, its state placed."""
     kinds: dict[str, Callable[[Any, StateLayout], CodecLayer]] = {
         "CausalConvNet": CausalConv,
         "CausalTransConvNet": _TransposedConv,
@@ -105,7 +111,7 @@ def _build_layer(block: Any, ledger: StateLayout) -> CodecLayer:
         "DecoderDecoderResidualUnit": _ResidualUnit,
         "SnakeBeta": _SnakeBeta,
     }
-    return kinds[type(block).__name__.removeprefix("Qwen3TTSTokenizerV2")](block, ledger)
+    return kinds[layer_kind(block)](block, ledger)
 
 
 class CausalConv:
@@ -183,7 +189,7 @@ class _ResidualUnit:
 
     def __init__(self, block: Any, ledger: StateLayout) -> None:
         parts = block.act1, block.conv1, block.act2, block.conv2
-        self._parts = [_build_layer(part, ledger) for part in parts]
+        self._parts = [build_layer(part, ledger) for part in parts]
 
     def __call__(self, wave: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
         return apply_layers(self._parts, wave, state).add_(wave)
@@ -193,7 +199,7 @@ class _UpsampleBlock:
     """An upsampling convolution and the layers that follow at its rate."""
 
     def __init__(self, block: Any, ledger: StateLayout) -> None:
-        self._parts = [_build_layer(part, ledger) for part in block.block]
+        self._parts = [build_layer(part, ledger) for part in block.block]
 
     def __call__(self, wave: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
         return apply_layers(self._parts, wave, state)

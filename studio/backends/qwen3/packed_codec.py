@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from studio.backends.batching.kernel_set import can_run_triton
 from studio.backends.qwen3.codec import (
     CodecLayer,
     LinearFn,
@@ -44,6 +45,10 @@ def can_pack(device: torch.device) -> bool:
 
 def choose_waves(device: torch.device) -> type[WaveDecoder]:
     """What suits a device."""
+    if device.type == "cuda" and can_run_triton():
+        from studio.backends.qwen3.triton_codec import FusedWaveDecoder
+
+        return FusedWaveDecoder
     return PackedWaveDecoder if can_pack(device) else WaveDecoder
 
 

@@ -19,7 +19,6 @@ from studio.backends.batching.model_runner import SlotModelRunner
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.batching.sampling import SamplingBounds
 from studio.backends.batching.slots import DecodeStep, IntColumn, StepShape
-from studio.backends.options import Tuning
 from studio.backends.qwen3.checkpoint import MIN_FRAMES
 from studio.backends.qwen3.prompt import CachingPromptBuilder, PrefixedPrompt, Qwen3Voice
 from studio.backends.qwen3.talker_slots import (
@@ -187,19 +186,20 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
         prefill_positions: int | None = None,
         release: bool = False,
         kernels: KernelSet | None = None,
-        tuning: frozenset[Tuning] = frozenset(),
+        captures_prefill: bool | None = None,
     ) -> None:
         """Pack the weights and allocate the slots.
 
-        `release` takes the package's own layers away, which can't run afterwards. Of `tuning`
-        it heeds what is no matter of kernels.
+        `release` takes the package's own layers away, which can't run afterwards. None for
+        `captures_prefill` is what suits the device.
 
         Raises:
             BatchingUnavailable: The checkpoint isn't one that can be run like this.
             torch.OutOfMemoryError: There is no room for the slots.
         """
         self.prompts = CachingPromptBuilder(model)
-        self.kernels = kernels or select_eager(model.talker.device.type)
+        device = model.talker.device.type
+        self.kernels = kernels or select_eager(device)
         with torch.inference_mode():
             pack = self.kernels.pack
             weights = pack_talker(model.talker, layout.positions, release=release, pack=pack)
@@ -211,9 +211,9 @@ class TalkerRunner(SlotModelRunner[TalkerAdmission]):
             slots,
             step,
             prefill_positions=prefill_positions,
-            always=SamplingBounds(MAX_TOP_K, True, True) if Tuning.ANY_SAMPLING in tuning else None,
+            always=SamplingBounds(MAX_TOP_K, True, True) if self.kernels.samples_all else None,
             own_attention=self.kernels.attend is not None,
-            captures_prefill=Tuning.CAPTURED_PREFILL in tuning,
+            captures_prefill=device == "cuda" if captures_prefill is None else captures_prefill,
         )
 
     def prompt(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> PrefixedPrompt:

@@ -12,7 +12,6 @@ from runner_lines import GREEDY, LIVELY, admission, decoded, lines_of, made_core
 from studio.backends.batching.decoder_stack import EAGER_KERNELS, add_linear, linear, linear_into
 from studio.backends.batching.int8_matrix import Int8Matrix, can_multiply_int8
 from studio.backends.batching.kernel_set import select_kernels
-from studio.backends.options import Tuning
 
 pytestmark = [
     pytest.mark.models,
@@ -78,7 +77,7 @@ def test_all_three_multiplications_agree():
 
 def test_a_processor_takes_whole_numbers_unless_told_otherwise():
     assert isinstance(select_kernels("cpu").pack(weight()), Int8Matrix)
-    assert select_kernels("cpu", frozenset((Tuning.FLOAT32,))) is EAGER_KERNELS
+    assert select_kernels("cpu", float32=True) is EAGER_KERNELS
     assert select_kernels("mps") is EAGER_KERNELS
 
 

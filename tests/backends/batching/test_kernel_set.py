@@ -7,10 +7,10 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -21,14 +21,18 @@ import torch.nn.functional as F
 from kernel_count import count_kernels
 from runner_lines import GREEDY, LIVELY, admission, decoded, lines_of, made_core, moved
 
-from benchmarks.synthetic_qwen3 import SIZES, build_random_model
+from benchmarks.synthetic_qwen3 import (
+    SIZES,
+    _codec_config,
+    build_audible_codec,
+    build_random_model,
+)
 from studio.backends.batching import decoder_stack, kernel_set
 from studio.backends.batching.decoder_stack import PointwiseKernels
 from studio.backends.batching.prefill import prefill
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.batching.sampling import SamplingBounds, SamplingTensors
 from studio.backends.batching.slots import StepShape
-from studio.backends.options import Tuning
 from studio.backends.qwen3.prompt import PrefixedPrompt, Qwen3Voice
 from studio.backends.qwen3.talker import TalkerStep
 from studio.backends.qwen3.talker_slots import TalkerSlots
@@ -142,29 +146,6 @@ def admission_of(prompt: PrefixedPrompt):
     return TalkerAdmission(0, prompt, GREEDY, 0, 8)
 
 
-@pytest.fixture
-def vectors() -> bool:
-    """Whether what is compiled uses a processor's vectors."""
-    return False
-
-
-@pytest.fixture
-def anew(tmp_path, monkeypatch, vectors: bool) -> Iterator[None]:
-    """Nothing is compiled yet, and it is compiled without what pays only for many shapes."""
-    from torch._inductor import config
-
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    kernel_set.select_compiled.cache_clear()
-    torch._dynamo.reset()
-    quick = {"cpp.vec_isa_ok": True, "compile_threads": 1}
-    if not vectors:
-        quick["cpp.simdlen"] = 1  # the headers of vectors take longer to read than all the rest
-    with config.patch(quick):
-        yield
-    kernel_set.select_compiled.cache_clear()
-    torch._dynamo.reset()
-
-
 def test_the_fewest_kernels_make_the_same_codes():
     made = []
     for chosen in (decoder_stack.EAGER_KERNELS, kernel_set.EAGER_CUDA_KERNELS):
@@ -175,50 +156,6 @@ def test_the_fewest_kernels_make_the_same_codes():
         ]
         made.append(decoded(core, 8, lines))
     assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
-
-
-@pytest.mark.usefixtures("anew")
-def test_compiled_parts_make_the_same_codes():
-    compiled_codes_are_plain_ones()
-
-
-@pytest.mark.campaign
-@pytest.mark.usefixtures("anew")
-@pytest.mark.parametrize("vectors", [True])
-def test_compiled_parts_with_vectors_make_the_same_codes(vectors):
-    compiled_codes_are_plain_ones()
-
-
-def compiled_codes_are_plain_ones() -> None:
-    core = made_core(slots=8, kernels=kernel_set.select_compiled("cpu"))
-    if core.kernels is decoder_stack.EAGER_KERNELS:
-        pytest.skip("no C++ compiler that works is here")
-    ways = [(GREEDY, LIVELY)[n % 2] for n in range(8)]
-    plain = made_core(slots=8)
-    made, expected = (
-        decoded(
-            one,
-            8,
-            [admission(one, n, line, ways[n], seed=n) for n, line in enumerate(lines_of("base"))],
-        )
-        for one in (core, plain)
-    )
-    assert all(torch.equal(made[slot], expected[slot]) for slot in expected)
-
-
-@pytest.mark.usefixtures("anew")
-def test_without_a_compiler_frames_are_made_of_plain_parts_and_it_is_told_once(monkeypatch, caplog):
-    from torch._inductor import config
-
-    with caplog.at_level(logging.WARNING), config.patch({"cpp.cxx": ("no-such-compiler",)}):
-        first, second = (
-            made_core(slots=1, kernels=kernel_set.select_compiled("cpu")) for _ in range(2)
-        )
-    assert first.kernels is second.kernels is decoder_stack.EAGER_KERNELS
-    assert [record.name for record in caplog.records].count(kernel_set.__name__) == 1
-    assert "plain parts" in caplog.text
-    line = lines_of("base")[0]
-    assert len(decoded(first, 1, [admission(first, 0, line)])[0])
 
 
 def test_fused_kernels_imitated_on_a_cpu_make_what_plain_parts_make():
@@ -259,21 +196,99 @@ def test_fused_kernels_take_the_place_of_three_and_of_two(monkeypatch):
 
 
 def test_without_a_card_fused_kernels_are_not_used_and_it_is_told_once(caplog):
-    kernel_set.select_triton.cache_clear()
+    kernel_set.can_run_triton.cache_clear()
     with caplog.at_level(logging.WARNING):
-        assert (
-            kernel_set.select_kernels("cpu", frozenset((Tuning.FUSED,)))
-            is kernel_set.select_kernels("cpu", frozenset((Tuning.FUSED,)))
-            is decoder_stack.EAGER_KERNELS
+        assert kernel_set.select_kernels("cuda") is kernel_set.EAGER_CUDA_KERNELS
+        assert kernel_set.select_kernels("cuda") is kernel_set.EAGER_CUDA_KERNELS
+    kernel_set.can_run_triton.cache_clear()
+    assert [record.name for record in caplog.records] == [kernel_set.__name__]
+
+
+class Compiling:
+    """Compiles what would be launched on a card; see `JITFunction.run`."""
+
+    POINTERS: ClassVar = {
+        **{torch.float32: "*fp32", torch.bfloat16: "*bf16"},
+        **{torch.int64: "*i64", torch.int32: "*i32", torch.bool: "*i1"},
+    }
+
+    def __init__(self, capability: int) -> None:
+        self.capability = capability
+        self.compiled: Counter[str] = Counter()
+
+    def run(self, kernel, *args, grid, warmup, num_warps=4, **named):
+        """Compile a kernel for these arguments, down to what the card executes."""
+        import triton
+        from triton.backends.compiler import GPUTarget
+        from triton.compiler import ASTSource
+
+        assert not warmup
+        assert grid
+        given = dict(zip(kernel.arg_names, args, strict=False)) | named
+        kinds = {
+            one.name: "constexpr" if one.is_constexpr else self._kind(given[one.name])
+            for one in kernel.params
+        }
+        known = {
+            (at,): given[name]
+            for at, name in enumerate(kernel.arg_names)
+            if kinds[name] == "constexpr"
+        }
+        made = triton.compile(
+            ASTSource(kernel, kinds, known),
+            target=GPUTarget("cuda", self.capability, 32),
+            options={"num_warps": num_warps},
         )
-    assert [record.name for record in caplog.records].count(kernel_set.__name__) == 1
+        assert made.asm["cubin"]
+        if "codes" in given:
+            given["codes"].zero_()  # what follows looks them up
+        self.compiled[kernel.__name__] += 1
+
+    def _kind(self, value: object) -> str:
+        if isinstance(value, torch.Tensor):
+            return self.POINTERS[value.dtype]
+        return "fp32" if isinstance(value, float) else "i32"
 
 
-def test_any_sampling_makes_the_same_codes_in_steps_of_one_kind(monkeypatch):
+@pytest.mark.parametrize("capability", [75, 90])
+def test_each_triton_kernel_compiles_for_a_card(capability, monkeypatch, tmp_path):
+    """Triton's interpreter takes more than its compiler, which needs no card."""
+    jit = pytest.importorskip("triton.runtime.jit", reason="Triton is not installed")
+    from studio.backends.batching.triton_attention import attend_triton
+    from studio.backends.qwen3.codec import CodecDecoder
+    from studio.backends.qwen3.triton_codec import FusedWaveDecoder
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    compiling = Compiling(capability)
+    monkeypatch.setattr(
+        jit.JITFunction, "run", lambda kernel, *args, **named: compiling.run(kernel, *args, **named)
+    )
+    kernels = kernel_set.build_triton()
+    dtype = torch.bfloat16 if capability >= 80 else torch.float32
+    column = torch.zeros(ROWS, 1)
+    rules = SamplingTensors(column, column, column.long(), column[:, 0].bool())
+    scores, noise = torch.zeros(ROWS, 2_048, dtype=dtype), torch.zeros(ROWS, 3_072)
+    kernels.sample(scores, noise, rules, SamplingBounds())
+    attend_triton(
+        torch.zeros(ROWS, 8, 2, 128, dtype=dtype),
+        torch.zeros(ROWS, 2, 8, 1_024, 128, dtype=dtype),
+        torch.zeros(ROWS, dtype=torch.int64),
+    )
+    made_core(slots=1, kernels=kernels).step(1)
+    codec = build_audible_codec(_codec_config(SIZES["tiny"]))
+    with torch.inference_mode():
+        decoder = CodecDecoder(codec.model.decoder, waves=FusedWaveDecoder)
+        decoder(torch.zeros(1, 1, decoder.groups, dtype=torch.int64), decoder.new_state(1))
+    assert len(compiling.compiled) == 7
+
+
+def test_a_sampler_for_all_makes_the_same_codes_in_steps_of_one_kind(monkeypatch):
     ways = (GREEDY, LIVELY, replace(LIVELY, top_p=0.8), replace(LIVELY, top_k=200))
     made, bounds = [], []
-    for tuning in (frozenset(), frozenset((Tuning.ANY_SAMPLING,))):
-        core = made_core(slots=8, kernels=kernel_set.EAGER_CUDA_KERNELS, tuning=tuning)
+    for samples_all in (False, True):
+        core = made_core(
+            slots=8, kernels=replace(kernel_set.EAGER_CUDA_KERNELS, samples_all=samples_all)
+        )
         met: set[SamplingBounds] = set()
         run = core._graphs.run
         monkeypatch.setattr(

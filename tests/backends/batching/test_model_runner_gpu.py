@@ -20,13 +20,12 @@ from runner_lines import (
     reference_codes,
     run_out,
 )
-from triton_checks import attention_agrees, chains_agree, sampling_agrees
+from triton_checks import attention_agrees, chains_agree, codec_agrees, sampling_agrees
 
 from studio.backends.batching.decoder_stack import EAGER_KERNELS
-from studio.backends.batching.kernel_set import select_compiled, select_eager, select_triton
+from studio.backends.batching.kernel_set import select_eager, select_kernels
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.device import prepare
-from studio.backends.options import Tuning
 from studio.backends.qwen3.talker import TalkerRunner
 
 pytestmark = [
@@ -66,26 +65,13 @@ def test_replayed_frames_are_those_of_the_plain_step(dtype, sampling):
 
 
 def test_greedy_codes_in_float32_are_those_of_the_package():
-    torch.backends.cuda.matmul.allow_tf32 = False
     core = core_on_cuda()
     lines = [admission(core, n, line) for n, line in enumerate(LINES)]
     for slot, codes in decoded(core, 8, lines).items():
         assert torch.equal(codes.cpu(), reference_codes(LINES[slot]))
 
 
-def test_compiled_parts_are_captured_and_make_the_codes_of_plain_ones():
-    torch.backends.cuda.matmul.allow_tf32 = False
-    made = []
-    assert select_compiled("cuda") is not select_eager("cuda")
-    for wanted in (select_eager("cuda"), select_compiled("cuda")):
-        core = core_on_cuda(kernels=wanted)
-        made.append(decoded(core, 8, [admission(core, n, line) for n, line in enumerate(LINES)]))
-        assert core._graphs.captured > 0
-    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
-
-
 def test_the_fewest_kernels_make_the_codes_of_the_plain_step():
-    torch.backends.cuda.matmul.allow_tf32 = False
     made = []
     for chosen in (EAGER_KERNELS, select_eager("cuda")):
         core = core_on_cuda(kernels=chosen)
@@ -94,13 +80,14 @@ def test_the_fewest_kernels_make_the_codes_of_the_plain_step():
     assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
 
 
-def test_fused_kernels_make_the_codes_of_plain_ones_and_are_captured():
-    torch.backends.cuda.matmul.allow_tf32 = False
-    assert select_triton("cuda") is not select_eager("cuda")
+@pytest.mark.parametrize("sampling", [GREEDY, LIVELY], ids=["greedy", "sampled"])
+def test_fused_kernels_make_the_codes_of_plain_ones_and_are_captured(sampling):
+    assert select_kernels("cuda") is not select_eager("cuda")
     made = []
-    for wanted in (select_eager("cuda"), select_triton("cuda")):
+    for wanted in (select_eager("cuda"), select_kernels("cuda")):
         core = core_on_cuda(kernels=wanted)
-        made.append(decoded(core, 8, [admission(core, n, line) for n, line in enumerate(LINES)]))
+        lines = [admission(core, n, line, sampling, seed=n) for n, line in enumerate(LINES)]
+        made.append(decoded(core, 8, lines))
         assert core._graphs.captured > 0
     assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
 
@@ -111,18 +98,6 @@ def test_fused_chains_are_the_plain_ones_at_full_width(dtype, rows):
     chains_agree("cuda", dtype, rows=rows, shape=(8, 4, 128), width=3_072)
 
 
-@pytest.mark.parametrize("switch", [Tuning.FUSED_SAMPLER, Tuning.FLASH_DECODING])
-def test_a_kernel_that_waits_for_a_card_makes_the_codes_of_plain_ones(switch):
-    torch.backends.cuda.matmul.allow_tf32 = False
-    made = []
-    for wanted in (select_eager("cuda"), select_triton("cuda", frozenset((switch,)))):
-        core = core_on_cuda(kernels=wanted)
-        lines = [admission(core, n, line, LIVELY, seed=n) for n, line in enumerate(LINES)]
-        made.append(decoded(core, 8, lines))
-        assert core._graphs.captured > 0
-    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 def test_sampling_and_attention_are_the_plain_ones_at_full_width(dtype):
     sampling_agrees("cuda", dtype, rows=64, codes=3_072)
@@ -130,8 +105,13 @@ def test_sampling_and_attention_are_the_plain_ones_at_full_width(dtype):
     attention_agrees("cuda", dtype, lengths=lengths, shape=(8, 4, 128))
 
 
+def test_the_fused_codec_is_the_plain_one_at_full_width():
+    prepare("cuda", tf32=False)
+    codec_agrees("cuda", "0.6B", rows=3)
+
+
 def test_lines_of_any_sampling_capture_nothing_once_it_is_warm():
-    core = core_on_cuda(tuning=frozenset((Tuning.ANY_SAMPLING,)))
+    core = core_on_cuda(kernels=select_kernels("cuda"))
     core.warm([8])
     captured = core._graphs.captured
     ways = (GREEDY, LIVELY, replace(LIVELY, top_p=0.8), replace(LIVELY, top_k=200))
@@ -140,16 +120,17 @@ def test_lines_of_any_sampling_capture_nothing_once_it_is_warm():
 
 
 def test_prompts_read_by_a_graph_make_the_codes_of_those_read_plainly():
-    torch.backends.cuda.matmul.allow_tf32 = False
     made = []
-    for tuning in (frozenset(), frozenset((Tuning.CAPTURED_PREFILL,))):
-        core = core_on_cuda(tuning=tuning)
+    for captures in (False, True):
+        core = core_on_cuda(captures_prefill=captures)
         lines = [admission(core, n, line, LIVELY, seed=n) for n, line in enumerate(LINES)]
+        alone = [replace(line, slot=0) for line in lines]
         for _ in range(3):  # plain, captured, replayed
-            codes = decoded(core, 8, lines)
-        made.append(codes)
-    assert core._prefill.captured > 0
-    assert all(torch.equal(made[0][slot], made[1][slot]) for slot in range(8))
+            together = decoded(core, 8, lines)
+            one_by_one = [decoded(core, 1, [line])[0] for line in alone]
+        made.append([*together.values(), *one_by_one])
+    assert core._prefill.captured > 1
+    assert all(torch.equal(*pair) for pair in zip(*made, strict=True))
 
 
 def test_beginnings_that_are_kept_make_the_codes_of_those_that_are_read():

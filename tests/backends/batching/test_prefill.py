@@ -20,14 +20,12 @@ from studio.backends.batching import prefill
 from studio.backends.batching.cuda_graphs import CudaGraphRunner
 from studio.backends.batching.prefill import CUDA_PREFILL_MULTIPLE, PrefillShape
 from studio.backends.batching.slot_scheduler import SlotScheduler
-from studio.backends.options import Tuning
 from studio.backends.qwen3.talker import TalkerRunner
 
 pytestmark = pytest.mark.models
 
 KINDS = ("base", "custom_voice", "voice_design")
 SAMPLINGS = (GREEDY, LIVELY)
-CAPTURED = frozenset((Tuning.CAPTURED_PREFILL,))
 TOGETHER = 16_384  # positions, as on CUDA
 
 
@@ -44,19 +42,22 @@ class Waiting:
 
 
 def decoded_by_scheduler(
-    core: TalkerRunner, lines: tuple[Scripted, ...], *, refill_at_once: int
+    core: TalkerRunner, lines: tuple[Scripted, ...]
 ) -> tuple[dict[int, torch.Tensor], list[int]]:
-    """Codes by number, and how many lines were admitted at once while others ran."""
-    scheduler = SlotScheduler[Waiting](
-        core.layout.slots, max_wait_s=0.0, refill_at_once=refill_at_once
-    )
+    """Codes by number, and how many lines were admitted at once while others ran.
+
+    One alone is not admitted while two wait: of a pass of one line `make_fx` takes the numbers with
+    it by value, as it holds every tensor of one number for a constant.
+    """
+    scheduler = SlotScheduler[Waiting](core.layout.slots, max_wait_s=0.0)
     for number, line in enumerate(lines):
         scheduler.submit(Waiting(number, line))
     made: dict[int, torch.Tensor] = {}
     refills: list[int] = []
     while scheduler.waiting or scheduler.running:
         others = len(scheduler.running)
-        if taken := scheduler.admit():
+        free = core.layout.slots - others
+        if free >= min(2, len(scheduler.waiting)) and (taken := scheduler.admit()):
             core.admit([asked(core, slot, one.number, one.line) for slot, one in taken])
             refills += [len(taken)] if others else []
         core.step(core.buckets[-1])
@@ -83,11 +84,11 @@ def alone(lines: tuple[Scripted, ...]) -> dict[int, torch.Tensor]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("tuning", [frozenset(), CAPTURED], ids=["plain", "captured"])
-def test_slots_refilled_several_at_a_time_make_the_codes_of_lines_alone(kind, tuning):
+@pytest.mark.parametrize("captures", [False, True], ids=["plain", "captured"])
+def test_slots_refilled_several_at_a_time_make_the_codes_of_lines_alone(kind, captures):
     lines = lines_of(kind)
-    core = made_core(kind, 4, prefill_positions=TOGETHER, tuning=tuning)
-    made, refills = decoded_by_scheduler(core, lines, refill_at_once=2)
+    core = made_core(kind, 4, prefill_positions=TOGETHER, captures_prefill=captures)
+    made, refills = decoded_by_scheduler(core, lines)
     assert refills == [2, 2]
     expected = alone(lines)
     assert made.keys() == expected.keys()
@@ -116,23 +117,23 @@ def test_a_recorded_pass_reads_later_prompts_as_a_plain_one(kind, monkeypatch):
     )
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: (0, 0))
     lines = lines_of(kind)
-    core = made_core(kind, 4, prefill_positions=TOGETHER, tuning=CAPTURED)
+    core = made_core(kind, 4, prefill_positions=TOGETHER, captures_prefill=True)
     reading = core._prefill
     reading._graphs._captures = True
     for _ in range(2):  # each shape is captured when it is needed for the second time
-        decoded_by_scheduler(core, lines, refill_at_once=2)
+        decoded_by_scheduler(core, lines)
     captured = dict(reading._graphs._graphs)
     assert captured
     # Whatever the recorded pass took with it by value would be that of the lines before.
     turned = lines[::-1]
-    made, _ = decoded_by_scheduler(core, turned, refill_at_once=2)
+    made, _ = decoded_by_scheduler(core, turned)
     assert sum(graph.replays for graph in captured.values()) > len(captured)
     expected = alone(turned)
     assert all(torch.equal(made[number], codes) for number, codes in expected.items())
 
 
 def test_three_prompts_are_read_as_four_and_long_ones_plainly(monkeypatch):
-    core = made_core("base", 4, prefill_positions=TOGETHER, tuning=CAPTURED)
+    core = made_core("base", 4, prefill_positions=TOGETHER, captures_prefill=True)
     lines = [admission(core, slot, line) for slot, line in enumerate(lines_of("base")[:3])]
     shapes: list[PrefillShape] = []
     reading = core._prefill
@@ -145,7 +146,7 @@ def test_three_prompts_are_read_as_four_and_long_ones_plainly(monkeypatch):
 
 
 def test_what_short_prompts_need_is_captured_while_loading(monkeypatch):
-    core = made_core("base", 2, tuning=CAPTURED)
+    core = made_core("base", 2, captures_prefill=True)
     shapes: list[PrefillShape] = []
     monkeypatch.setattr(core._prefill._graphs, "prepare", shapes.append)
     core.warm([2])
@@ -171,6 +172,6 @@ def test_masks_are_of_widths_that_a_card_reads_as_they_are(kind):
     core = made_core(kind, 4, prefill_positions=TOGETHER)
     core._lengths = core.prefix_cache._lengths = CUDA_PREFILL_MULTIPLE
     with Masks() as masks:
-        decoded_by_scheduler(core, lines_of(kind)[:4], refill_at_once=2)
+        decoded_by_scheduler(core, lines_of(kind)[:4])
     assert masks.widths
     assert [width for width in masks.widths if width % 8] == []

@@ -304,24 +304,3 @@ def test_every_line_ends_once_whatever_comes_between(events, continuous):
         engine.clock.now_s += MAX_WAIT_S
         engine.frame()
     assert sorted(engine.ended, key=id) == sorted(engine.lines, key=id)
-
-
-def test_free_slots_are_refilled_several_at_a_time_where_that_is_set(clock):
-    scheduler = SlotScheduler[Line](4, max_wait_s=MAX_WAIT_S, refill_at_once=2, clock=clock)
-    submit(scheduler, *(Line(name) for name in "abcdefgh"))
-    assert admitted(scheduler) == {0: "a", 1: "b", 2: "c", 3: "d"}
-    scheduler.free(1)
-    assert (scheduler.wait_s(), admitted(scheduler)) == (None, {})
-    scheduler.free(3)
-    assert admitted(scheduler) == {1: "e", 3: "f"}
-    scheduler.free(0)
-    submit(scheduler, Line("listened", ahead=0))
-    assert admitted(scheduler) == {0: "listened"}, "a listener waits for nothing"
-
-
-def test_the_last_line_that_waits_is_not_kept_waiting_for_others(clock):
-    scheduler = SlotScheduler[Line](4, max_wait_s=MAX_WAIT_S, refill_at_once=3, clock=clock)
-    submit(scheduler, *(Line(name) for name in "abcde"))
-    scheduler.admit()
-    scheduler.free(2)
-    assert admitted(scheduler) == {2: "e"}

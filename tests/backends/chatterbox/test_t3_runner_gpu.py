@@ -30,7 +30,7 @@ def desk(request, tmp_path_factory) -> Desk:
 
 
 def core_of(desk: Desk, dtype: torch.dtype = torch.float32, *, graphs: bool = True) -> T3Runner:
-    core = T3Runner(desk.model.t3, SlotLayout(8, 512, 64), dtype=dtype)
+    core = T3Runner(desk.model.t3, SlotLayout(8, 512, 64), dtype=dtype, ends=desk.ends)
     core._graphs._captures = graphs
     return core
 

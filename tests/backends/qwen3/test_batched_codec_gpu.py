@@ -252,6 +252,7 @@ def test_closing_gives_graphs_and_pools_back(decoder):
 
 
 def test_the_full_size_codec_stays_within_what_was_reckoned():
+    prepare("cuda", tf32=True)  # the default, and what takes more
     decoder = full_size_decoder("cuda")
     give_back("cuda")
     before_bytes = torch.cuda.memory_reserved()
@@ -260,7 +261,7 @@ def test_the_full_size_codec_stays_within_what_was_reckoned():
     codec.decode(lines)
     taken_bytes = torch.cuda.memory_reserved() - before_bytes
     print(f"{taken_bytes / 1e9:.2f} GB reserved, {codec_bytes(512, 'cuda') / 1e9:.2f} GB reckoned")
-    assert taken_bytes < 1.5 * codec_bytes(512, "cuda")  # the reserve bears the rest
+    assert taken_bytes < 1.8 * codec_bytes(512, "cuda")  # the reserve bears the rest
     codec.close()
 
 

@@ -36,7 +36,7 @@ from studio.audio.clip import Samples, write_wav
 from studio.backends.base import Conditioning, Priority, ReportsCapacity, ReportsHealth
 from studio.backends.batching.int8_matrix import can_multiply_int8
 from studio.backends.batching.runner_contract import BatchingUnavailable
-from studio.backends.options import BackendOptions, BatchOptions, Tuning
+from studio.backends.options import BackendOptions, BatchOptions
 from studio.backends.qwen3.backend import Qwen3Backend
 from studio.dialog.model import Dialog, Speech
 from studio.errors import Cancelled, ModelUnavailable, SpeechFailed
@@ -322,7 +322,7 @@ def test_where_lines_cannot_be_batched_each_is_made_alone(
     ("batch", "slots"),
     [
         (BatchOptions(), 8 if can_multiply_int8("cpu") else None),
-        (BatchOptions(tuning=frozenset((Tuning.FLOAT32,))), None),
+        (BatchOptions(float32=True), None),
         (BatchOptions(slots=1), None),
         (BatchOptions(slots=2), 2),
         (BatchOptions(enabled=False, slots=2), None),
