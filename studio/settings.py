@@ -45,13 +45,13 @@ def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
-_FORMER_TUNING = {
+_DEPRECATED_TUNING = {
     *("compiled", "fused", "fused-sampler", "flash-decoding"),
     *("any-sampling", "batched-prefill", "captured-prefill"),
 }
 """Once ways of decoding on a card; what has proved faster there is always on."""
 
-_FORMER_VARIABLES = {"TTS_BATCH_COMPILE", "TTS_BATCH_FUSE"}
+_DEPRECATED_VARIABLES = {"TTS_BATCH_COMPILE", "TTS_BATCH_FUSE"}
 """Accepted in a configuration file, without effect, for the same reason."""
 
 
@@ -60,7 +60,7 @@ def _live_tuning(value: object) -> object:
     listed = _listed(value)
     if not isinstance(listed, list):
         return listed
-    return [one for one in listed if one not in _FORMER_TUNING]
+    return [one for one in listed if one not in _DEPRECATED_TUNING]
 
 
 def _paired(value: object) -> object:
@@ -407,7 +407,7 @@ def check_config_file(settings: type[Settings]) -> None:
     except ValueError as error:
         raise SettingError(f"{path} can't be read as TOML: {error}.") from error
     known = {str(field.validation_alias) for field in settings.model_fields.values()}
-    unknown = sorted(set(given) - known - _FORMER_VARIABLES)
+    unknown = sorted(set(given) - known - _DEPRECATED_VARIABLES)
     if unknown:
         names = ", ".join(unknown[:5])
         raise SettingError(

@@ -214,11 +214,18 @@ def _mark_extra(words: Comparison, step: Step, count: int, place: int, times: _T
     )
 
 
+_MOST_REPEATED = 100
+"""Words that are looked for as said twice; more are something else that was said. Each place where
+they might begin is compared with as many words."""
+
+
 def _find_repeated(words: Comparison, first: int, count: int) -> int | None:
     """Where words begin that are said twice, one pair of which are those from `first` on.
 
     Of "the cat the cat" the two words that are too many may be found in the middle.
     """
+    if count > _MOST_REPEATED:
+        return None
     for at in range(max(0, first - count), first + 1):
         once, again = words.said[at : at + count], words.said[at + count : at + 2 * count]
         if len(again) == count and words.distance(once, again) <= NEAR:
