@@ -51,7 +51,7 @@ KINDS = [compare_with_faults, compare_unlike, compare_babble]
 
 @pytest.mark.parametrize(
     ("work", "count"),
-    zip(KINDS, (800, 800, 3_200), strict=True),
+    zip(KINDS, (400, 400, 3_200), strict=True),
 )
 def test_time_and_memory_grow_with_the_length(work: Callable[[int], object], count: int) -> None:
     assert_linear(work, count)
