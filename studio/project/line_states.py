@@ -452,7 +452,7 @@ _MAX_TAKE_NOTICES = 20
 
 def _describe_problems(document: Document, take_store: TakeStore) -> Iterator[str]:
     """Notices of takes that are left out, with the numbers of their lines."""
-    numbers = number_lines(document)
+    numbers = number_lines(document) if take_store.problems else {}
     for line_id, problem in take_store.problems[:_MAX_TAKE_NOTICES]:
         place = f"Line {numbers[line_id]}: " if line_id in numbers else ""
         yield f"{place}{problem} The take is left out; its files are kept."

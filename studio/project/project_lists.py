@@ -115,7 +115,8 @@ _FOLDERS = (layout.TAKES_FOLDER, layout.AUDIO_FOLDER)
 
 def _read_document_state(root: Path, *names: str) -> FileState:
     """The state of the files that decide a project's document, and of further ones."""
-    return read_state(*(f"{root}/{name}" for name in (*_DOCUMENT_FILES, *names)))
+    at = str(root)
+    return read_state(*[f"{at}/{name}" for name in (*_DOCUMENT_FILES, *names)])
 
 
 def _summarize(root: Path) -> ProjectSummary | None:

@@ -20,7 +20,9 @@ import numpy as np
 from studio.audio.analysis import (
     FEATURE_STEP_S,
     SoundFrames,
+    detect_speech_frames,
     measure_clipped_share,
+    measure_speech_s,
     track_pitch_hz,
 )
 from studio.audio.clip import Clip
@@ -389,7 +391,7 @@ def _measure(clip: Clip, frames: SoundFrames, said: ExpectedSpeech) -> TakeMetri
 
 
 def _add_reading(metrics: TakeMetrics, reading: Clip, speed: float) -> TakeMetrics:
-    reading_s = SoundFrames.from_clip(reading).speech_s / speed
+    reading_s = measure_speech_s(detect_speech_frames(reading)) / speed
     return replace(
         metrics, reading_s=round(reading_s, 3), reading_pitch=_measure_base_pitch(reading)
     )

@@ -220,8 +220,8 @@ def _reject_number(text: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_reject_number, parse_float=_parse_finite)
 
 
-def list_folders(root: Path, *, links: bool = False) -> list[Path]:
-    """The folders in a folder, in the order of their names, without hidden ones.
+def list_folders(root: Path, *, links: bool = False) -> list[str]:
+    """The names of the folders in a folder, in their order, without hidden ones.
 
     Args:
         root: The folder.
@@ -231,10 +231,9 @@ def list_folders(root: Path, *, links: bool = False) -> list[Path]:
         OSError: It can't be read.
     """
     with os.scandir(root) as entries:
-        names = [
+        return sorted(
             one.name for one in entries if one.name[0] != "." and one.is_dir(follow_symlinks=links)
-        ]
-    return [root / name for name in sorted(names)]
+        )
 
 
 def hash_file(path: Path) -> str:

@@ -144,11 +144,14 @@ class FileCache(Generic[T]):
         """Start empty."""
         self._values: StateCache[T] = StateCache()
 
-    def get(self, path: Path, compute: Callable[[Path], T]) -> T:
+    def get(self, path: Path | str, compute: Callable[[Path], T]) -> T:
         """The value of `compute` for a file; computed again if the file has changed.
 
         Raises:
             OSError: The file doesn't exist.
         """
-        state = join_states([path.stat()])
-        return self._values.get(path, state, lambda: compute(path), lambda: hash_file(path))
+        key = str(path)
+        state = join_states([os.stat(key)])  # noqa: PTH116 - as in `stat_or_none`
+        return self._values.get(
+            key, state, lambda: compute(Path(path)), lambda: hash_file(Path(path))
+        )

@@ -17,7 +17,7 @@ from studio.storage.disk import (
     measure_folder,
     storage_errors,
 )
-from studio.storage.file_cache import StateCache, read_state
+from studio.storage.file_cache import StateCache, read_state, stat_or_none
 
 TRASH_RETENTION_S = 30 * 24 * 3600.0
 """How long a removed folder stays in the trash."""
@@ -69,9 +69,9 @@ class TrashFolder:
             NotFound: It isn't in the trash any more.
         """
         # The name comes from outside, so it is looked up, and never becomes part of a path.
-        for folder in self._folders():
-            if folder.name == name:
-                return folder
+        for own in self._names():
+            if own == name:
+                return self._root / own
         raise NotFound(self._gone)
 
     def restore(self, name: str, target: Path) -> None:
@@ -87,19 +87,21 @@ class TrashFolder:
     def list_removed(self) -> list[tuple[Path, float]]:
         """The removed folders with the time of removal, in seconds since 1970; the latest first."""
         found = []
-        for folder in self._folders():
-            with suppress(FileNotFoundError):  # it is being deleted, or moved back
-                found.append((folder, folder.stat().st_mtime))
+        for name in self._names():
+            status = stat_or_none(f"{self._root}/{name}")
+            if status is not None:  # else it is being deleted, or moved back
+                found.append((self._root / name, status.st_mtime))
         return sorted(found, key=lambda one: one[1], reverse=True)
 
     def measure(self) -> DiskUsage:
         """The number of removed folders, and their bytes; each is measured once."""
-        folders = self._folders()
-        return DiskUsage(len(folders), sum(map(self._measure_folder, folders)))
+        names = self._names()
+        return DiskUsage(len(names), sum(map(self._measure, names)))
 
-    def _measure_folder(self, folder: Path) -> int:
-        state = read_state(folder)
-        return self._sizes.get(folder.name, state, lambda: measure_folder(folder).size_bytes)
+    def _measure(self, name: str) -> int:
+        path = f"{self._root}/{name}"
+        state = read_state(path)
+        return self._sizes.get(name, state, lambda: measure_folder(Path(path)).size_bytes)
 
     def delete(self, name: str) -> None:
         """Delete a removed folder for good.
@@ -119,8 +121,9 @@ class TrashFolder:
         """
         with self._emptying, storage_errors(self._root):
             now_s = self._now_s()
-            old = [one for one in self._folders() if now_s - one.stat().st_mtime >= older_than_s]
-            sizes = list(map(self._measure_folder, old))
+            folders = [self._root / name for name in self._names()]
+            old = [one for one in folders if now_s - one.stat().st_mtime >= older_than_s]
+            sizes = [self._measure(one.name) for one in old]
             self._delete(old)
         return DiskUsage(len(old), sum(sizes))
 
@@ -131,7 +134,7 @@ class TrashFolder:
         for going in self._root.glob(f"{_DELETING_PREFIX}*"):
             self._disk.remove(going)
 
-    def _folders(self) -> list[Path]:
+    def _names(self) -> list[str]:
         with suppress(FileNotFoundError, NotADirectoryError):
             return list_folders(self._root, links=True)
         return []

@@ -25,6 +25,7 @@ from studio.voices.speaker_store import (
     Clock,
     SpeakerEdit,
     SpeakerStore,
+    StoredSpeaker,
     build_speaker,
     get_utc_now,
 )
@@ -63,7 +64,7 @@ class SpeakerLibrary:
         A speaker whose `sample.wav` is missing is among them and keeps its path, so that its lines
         fail with the reason instead of taking another voice.
         """
-        return self._scan()[0]
+        return tuple(one.speaker for one in self._scan()[0])
 
     def list_problems(self) -> tuple[str, ...]:
         """What is wrong with single speakers, one message each; hides none of the others."""
@@ -71,14 +72,14 @@ class SpeakerLibrary:
 
     def scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
         """What `list` and `list_problems` return, from one look at the folders."""
-        speakers, problems = self._scan()
+        stored, problems = self._scan()
         damaged = (
-            f"“{name}” of {speaker.name} (folder {speaker.speaker_id}) has changed on the disk "
-            "since it was saved. Check this voice, and save it or choose a recording again."
-            for speaker in speakers
-            for name in self._store.find_damaged(speaker)
+            f"“{name}” of {one.speaker.name} (folder {one.speaker.speaker_id}) has changed on the "
+            "disk since it was saved. Check this voice, and save it or choose a recording again."
+            for one in stored
+            for name in self._store.find_damaged(one)
         )
-        return speakers, (*problems, *damaged)
+        return tuple(one.speaker for one in stored), (*problems, *damaged)
 
     def find(self, name: str) -> Speaker | None:
         """The speaker of that name, whatever its case; None when there is none."""
@@ -377,24 +378,24 @@ class SpeakerLibrary:
             return f"Did you mean {' or '.join(f'“{names[key]}”' for key in near)}?"
         return "Add it first."
 
-    def _scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
-        speakers: dict[str, Speaker] = {}
+    def _scan(self) -> tuple[tuple[StoredSpeaker, ...], tuple[str, ...]]:
+        found: dict[str, StoredSpeaker] = {}
         problems: list[str] = []
-        for folder in self._store.folders():
+        for speaker_id in self._store.list_ids():
             try:
-                speaker = self._store.load(folder.name)
+                stored = self._store.load(speaker_id)
             except StorageFailed as error:
                 problems.append(str(error))
                 continue
-            first = speakers.setdefault(name_key(speaker.name), speaker)
-            if first is not speaker:
+            first = found.setdefault(name_key(stored.speaker.name), stored)
+            if first is not stored:
                 problems.append(
-                    f"The speaker at {folder} is left out, since another one is named"
-                    f" “{first.name}”, too. Remove one of the two folders."
+                    f"The speaker at {self.folder(speaker_id)} is left out, since another one is "
+                    f"named “{first.speaker.name}”, too. Remove one of the two folders."
                 )
             else:
-                problems += _find_missing_samples(speaker)
-        return tuple(speakers[key] for key in sorted(speakers)), tuple(problems)
+                problems += _find_missing_samples(stored.speaker)
+        return tuple(found[key] for key in sorted(found)), tuple(problems)
 
 
 class SpeakerSnapshot:

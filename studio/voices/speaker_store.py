@@ -6,6 +6,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -44,6 +45,14 @@ Clock = Callable[[], datetime]
 _LOCK_TIMEOUT_S = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class StoredSpeaker:
+    """A speaker, and whether its record is as the studio wrote it."""
+
+    speaker: Speaker
+    is_intact: bool = True
+
+
 class SpeakerStore:
     """Folders on disk; safe to use from several threads and processes at once.
 
@@ -62,8 +71,7 @@ class SpeakerStore:
         self.trash = TrashFolder(
             root / ".trash", Disk(), "This voice isn't among the removed ones any more."
         )
-        self._speakers: FileCache[Speaker] = FileCache()
-        self._intact: FileCache[bool] = FileCache()
+        self._speakers: FileCache[StoredSpeaker] = FileCache()
         self._checksums: FileCache[int] = FileCache()
         self._lengths_s: FileCache[float | None] = FileCache()
         self._names: FileCache[str] = FileCache()
@@ -73,16 +81,16 @@ class SpeakerStore:
         """The folder of a speaker's files."""
         return self._root / speaker_id
 
-    def folders(self) -> tuple[Path, ...]:
-        """The folders of all speakers, readable or not.
+    def list_ids(self) -> list[str]:
+        """The names of all speakers' folders, readable or not.
 
         Raises:
             StorageFailed: The library's folder can't be read.
         """
         try:
-            return tuple(list_folders(self._root))
+            return list_folders(self._root)
         except FileNotFoundError:
-            return ()
+            return []
         except OSError as error:
             raise StorageFailed(
                 f"The speaker library at {self._root} can't be read: {error.strerror}. Choose"
@@ -97,19 +105,19 @@ class SpeakerStore:
         """
         return read_record(self.folder(speaker_id) / RECORD_FILE)
 
-    def load(self, speaker_id: str) -> Speaker:
+    def load(self, speaker_id: str) -> StoredSpeaker:
         """A speaker, read once for each state of its record; as `read` otherwise."""
         try:
-            return self._speakers.get(self.folder(speaker_id) / RECORD_FILE, _load_speaker)
+            return self._speakers.get(f"{self._root}/{speaker_id}/{RECORD_FILE}", _load_speaker)
         except OSError:
-            return build_speaker(self.folder(speaker_id), self.read(speaker_id))
+            return StoredSpeaker(build_speaker(self.folder(speaker_id), self.read(speaker_id)))
 
     def list_removed(self) -> Iterator[RemovedSpeaker]:
         """Speakers in the trash that can be read, the latest first."""
         for folder, removed_s in self.trash.list_removed():
             # One that can't be read can't be restored either, and is deleted in time.
             with suppress(StorageFailed, OSError):
-                name = self._names.get(folder / RECORD_FILE, _read_name)
+                name = self._names.get(f"{folder}/{RECORD_FILE}", _read_name)
                 yield RemovedSpeaker(folder.name, name, removed_s)
 
     def measure_length_s(self, sample: Path) -> float | None:
@@ -119,12 +127,9 @@ class SpeakerStore:
         except OSError:
             return None
 
-    def find_damaged(self, speaker: Speaker) -> list[str]:
+    def find_damaged(self, stored: StoredSpeaker) -> list[str]:
         """Names of a speaker's files that have changed since the studio wrote them."""
-        record = self.folder(speaker.speaker_id) / RECORD_FILE
-        damaged: list[str] = []
-        with suppress(OSError):  # it is being removed
-            damaged += [] if self._intact.get(record, _fits_checksum) else [RECORD_FILE]
+        speaker, damaged = stored.speaker, [] if stored.is_intact else [RECORD_FILE]
         for name, checksum in speaker.checksums.items():
             with suppress(OSError):  # missing ones are found elsewhere
                 path = self.folder(speaker.speaker_id) / name
@@ -356,8 +361,8 @@ def _fits_checksum(path: Path) -> bool:
     return True
 
 
-def _load_speaker(path: Path) -> Speaker:
-    return build_speaker(path.parent, read_record(path))
+def _load_speaker(path: Path) -> StoredSpeaker:
+    return StoredSpeaker(build_speaker(path.parent, read_record(path)), _fits_checksum(path))
 
 
 def _read_name(path: Path) -> str:

@@ -56,7 +56,10 @@ def list_speakers(studio: StudioDep) -> dict[str, Any]:
     return {
         "speakers": [speaker_body(studio.speakers, one) for one in speakers],
         "problems": list(problems),
-        "removed": list(map(asdict, studio.speakers.list_removed())),
+        "removed": [
+            {"speaker_id": one.speaker_id, "name": one.name, "removed_s": one.removed_s}
+            for one in studio.speakers.list_removed()
+        ],
         "offer": voice_offer(backend.name, backend.title, backend.capabilities)
         | {"denoising": studio.voices.denoises},
     }
