@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import regex
@@ -36,6 +37,9 @@ _NAMED = regex.compile(r"(?P<name>[^:：]{1,60})[:：](?:\s|\*)")
 _BOLD_NAME = regex.compile(r"\*\*[^*:：]{1,60}(?:[:：]\*\*|\*\*\s*[:：])")
 _HOW = regex.compile(r"\([^()]{1,80}\)")
 _HEADING = regex.compile(r"\#{1,6}\s")
+# One of dashes may as well part what stands above it from what follows.
+_UNDERLINE = regex.compile(r"={3,}\s*")
+_MOST_HEADING_CHARS = 100
 
 
 def strip_markup(text: str) -> str:
@@ -61,6 +65,20 @@ def has_blocks(rows: list[Row]) -> bool:
 def has_bold_names(rows: list[Row]) -> bool:
     """Whether a row begins with a name in bold and a colon, as models write who speaks."""
     return any(row.startswith("**") and _BOLD_NAME.match(row) for _, row in rows)
+
+
+def mark_headings(rows: list[Row]) -> list[Row]:
+    """Rows with `=====` below them, and nothing right above, as headings; the first as a title."""
+    marked = list(rows)
+    above, sign = "", "#"
+    for idx, ((number, row), (below, line)) in enumerate(pairwise(rows)):
+        is_lined = below == number + 1 and _UNDERLINE.fullmatch(line) is not None
+        is_heading = 0 < len(row) <= _MOST_HEADING_CHARS and not _NAMED.match(row)
+        if is_lined and is_heading and not above and not row.startswith("#"):
+            marked[idx : idx + 2] = [(number, f"{sign} {row}"), (below, "")]
+        above = row
+        sign = "##" if row else sign
+    return marked
 
 
 def read_markdown(rows: list[Row]) -> list[Row]:

@@ -57,7 +57,7 @@ def test_the_dialogue_of_a_screenplay():
 
 
 def test_what_is_not_spoken_is_told_with_its_lines():
-    (action,) = read(SCREENPLAY).notices
+    action = next(one for one in read(SCREENPLAY).notices if "spoken" in one.message)
     assert action.line_number == 8
     assert "Also lines 10, 29" in action.message
     assert "NARRATOR" in action.message
@@ -80,6 +80,26 @@ def test_the_title_page_names_the_screenplay():
         == "BRICK & STEEL FULL RETIRED"
     )
     assert read("ANNA\nHi.\n").title is None
+
+
+def test_what_the_title_page_and_the_boneyard_hold_is_named():
+    imported = read(
+        "Title: A Door\nCredit: by\nAuthor:\n    The Harbour Players\n\nANNA\nHi.\n\n"
+        "/* an older end:\n\nBEN\nNo. */\n\nBEN\nYes.\n"
+    )
+    assert imported.title == "A Door"
+    assert [(notice.message, notice.line_number) for notice in imported.notices] == [
+        (
+            "What a title page says besides the title is left out: “Credit: by”, “Author:”,"
+            " “The Harbour Players” (Also lines 3, 4.)",
+            2,
+        ),
+        (
+            "What a screenplay hides in /* … */ is left out: “an older end:”, “BEN”, “No.”"
+            " (Also lines 11, 12.)",
+            9,
+        ),
+    ]
 
 
 def test_a_narrator_reads_action_and_headings():

@@ -222,3 +222,30 @@ def test_a_script_with_signs_of_another_form_stays_a_script(text):
         "anna",
         "ivo",
     }
+
+
+def test_a_page_break_and_an_underlined_title_are_no_knot_of_a_game():
+    lyric = "INT. HOUSE - NIGHT\n\nANNA\nHush.\n\n~Down by the weir\n\n===\n\nCUT TO:\n"
+    screenplay = read_dialog_text(lyric).dialog
+    assert said(screenplay) == ["ANNA: Hush."]
+    assert [line.text for line in screenplay if isinstance(line, Unspoken)] == [
+        "INT. HOUSE - NIGHT", "~Down by the weir", "CUT TO:",
+    ]  # fmt: skip
+    markdown = "The Weir\n========\n\n**Anna:** We need:\n\n* a lamp\n* a rope\n"
+    read = read_dialog_text(markdown)
+    assert read.title == "The Weir"
+    assert said(read.dialog) == ["Anna: We need:", "Anna: a lamp", "Anna: a rope"]
+    assert not any("game" in notice.message for notice in read.notices)
+
+
+def test_underlined_rows_are_headings():
+    read = read_dialog_text(
+        "The Weir\n========\n\nAnna: Hi.\nIvo: Yo.\n\n"
+        "Later\n=====\n\nAnna: Well.\n=====\nIvo: No.\n"
+    )
+    assert read.title == "The Weir"
+    assert said(read.dialog) == ["Anna: Hi.", "Ivo: Yo.", "Anna: Well.", "Ivo: No."]
+    assert [line.text for line in read.dialog if isinstance(line, Unspoken)] == [
+        "The Weir",
+        "Later",
+    ]

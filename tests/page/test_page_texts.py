@@ -7,6 +7,7 @@ from page_texts import PAGE, languages, page_texts, read_catalogue, texts_of_htm
 from server_texts import list_all_texts, server_texts, texts_of_module
 
 _PLACES = re.compile(r"\{\d\}")
+_VALUE = re.compile(r"\{\{(?!\s*icon\().*?\}\}", re.DOTALL)
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _SENTENCE = re.compile(r"^[A-Z][a-z’']+ [a-z’']+.*|^[a-z’']+( [a-z’']+){2,}.?$")
 
@@ -71,6 +72,17 @@ def check(name, n, error):
         "Line {0}: {1*}",
         "These are left out: {0}",
     ]
+
+
+def test_a_template_fills_no_value_into_its_words():
+    # The page looks up what a reader sees, and with a value in it that is in no catalogue.
+    filled = [
+        text
+        for path in PAGE.glob("html/*.html")
+        for text in texts_of_html(_VALUE.sub("\0", path.read_text(encoding="utf-8")))
+        if "\0" in text
+    ]
+    assert filled == []
 
 
 def test_no_sentence_of_a_script_is_outside_of_the_catalogue():

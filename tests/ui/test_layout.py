@@ -26,6 +26,20 @@ LAST_WAVE = """() => {
 WAVES = """() => [...document.querySelectorAll('#lines .line-wave')]
   .filter((one) => !one.hidden && one.width > 0 && one.height > 0 && one.dataset.drawn).length"""
 
+WHOLE_PICKS = """() => {
+  const { top, bottom } = document.getElementById('picker-body').getBoundingClientRect();
+  return [...document.querySelectorAll('.pick')].filter((one) => {
+    const pick = one.getBoundingClientRect();
+    return pick.top >= top - 1 && pick.bottom <= bottom + 1;
+  }).length;
+}"""
+"""How many voices of the picker can be seen whole."""
+WIDER = """place => [document.querySelector(place)]
+  .flatMap((panel) => [panel, ...panel.querySelectorAll('button')])
+  .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
+  .map((one) => one.id || one.outerHTML)"""
+"""What of a panel holds more than it shows, from side to side."""
+
 
 def test_the_notice_of_the_draft_voice_moves_nothing_and_is_closed_for_good(open_page):
     page = open_page()
@@ -106,6 +120,36 @@ def test_small_windows_have_every_control(open_page, width, height):
     else:
         page.click("#theme-toggle")
     assert page.evaluate(look) is not before
+
+
+@pytest.mark.parametrize(("width", "height", "least"), [(844, 390, 3), (422, 195, 2)])
+def test_the_picker_shows_voices_in_low_windows(open_page, width, height, least):
+    page = open_page()
+    page.set_viewport_size({"width": width, "height": height})
+    fill(page, scene(3), 3)
+    page.click("#views [data-view=cast]")
+    page.locator("#cast .voice-choice").first.click()
+    page.locator("#picker-list .pick >> nth=3").wait_for()
+    page.locator("#picker-list").evaluate("list => list.scrollIntoView()")
+    assert page.evaluate(WHOLE_PICKS) >= least
+
+
+@pytest.mark.parametrize("locale", ["de-DE", "es-ES", "fr-FR", "ja-JP"])
+def test_longer_words_fit_a_phone_at_200_percent(open_page, locale):
+    page = open_page(locale=locale)
+    page.set_viewport_size({"width": 180, "height": 422})
+    fill(page, scene(3), 3)
+    for view in ("lines", "script", "line", "cast"):
+        box = page.locator(f"#views [data-view={view}]").bounding_box()
+        assert box["x"] + box["width"] <= 180
+    assert page.locator("#player").bounding_box()["height"] <= 100
+    page.click("#project-open")
+    assert page.evaluate(WIDER, "#project-panel") == []
+    page.keyboard.press("Escape")
+    page.click("#views [data-view=cast]")
+    page.locator("#cast .voice-choice").first.click()
+    page.locator("#picker-list .pick >> nth=3").wait_for()
+    assert page.evaluate(WIDER, "#picker-foot") == []
 
 
 def test_each_speaker_has_a_lane_and_a_line_is_told_under_the_pointer(page, write):

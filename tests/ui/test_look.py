@@ -60,6 +60,18 @@ def test_names_can_be_read_in_any_colour(open_page, look):
     assert min(page.evaluate(CONTRAST)) >= 4.5
 
 
+def test_behind_the_page_it_is_as_light_or_dark(open_page):
+    page = open_page(color_scheme="dark")
+    # A browser shows the root's ground where a page is pulled past its end.
+    grounds = """() => [document.documentElement, document.body].map((one) => {
+      const { backgroundColor, colorScheme } = getComputedStyle(one);
+      return `${backgroundColor} ${colorScheme}`;
+    })"""
+    assert page.evaluate(grounds) == ["rgb(20, 22, 26) dark"] * 2
+    page.click("#theme-toggle")
+    assert page.evaluate(grounds) == ["rgb(247, 245, 240) light"] * 2
+
+
 def test_what_can_be_chosen_from_looks_so(page, write):
     write("Mara: One.\nTomas: Two.", 2)
     plain = page.evaluate(

@@ -1,5 +1,7 @@
 """Headings, notes and action: rows that aren't spoken, kept, folded and played by section."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 from ui_steps import line_ids, reopened, saved, studio_url, texts, violations
@@ -9,6 +11,74 @@ pytestmark = pytest.mark.browser
 SCRIPT = (
     "## Act One\n# who is she?\nMara: One.\n#> She sits.\nTomas: Two.\n## Act Two\nMara: Three."
 )
+FORMS = """Mara: First.
+Title: Screenplaytitle
+= Synopsis
+INT. HOUSE - NIGHT
+Somebody enters.
+
+IVO
+(wryly)
+Dialogue one.
+
+@McZorble
+Forced name.
+
+!Forced action
+~Lyric
+> TRANSITION:
+> Centred <
+[[Bracketnote]]
+/* Boneyard */
+===
+.FORCEDSCENE
+
+*Emphasis* and [link] text
+- Listpoint
+- Mara: Bulleted
+> Quoted
+| Speaker | Text |
+|---|---|
+| Mara | Cell |
+**Tom:** Bold
+**Tom**
+Underneath
+```
+Codeblock
+```
+1. Numbered
+
+1
+00:00:01,000 --> 00:00:02,000
+MARA: Captioncue
+WEBVTT Header
+NOTE Captionnote
+00:01.000 --> 00:02.000
+<v Mara>Voicetag
+
+[12:01] Mara: Chatmessage
+[S1] Turnone [S2] Turntwo (laughs)
+<Person1>Tagged</Person1>
+[alice] Bracketed [/alice]
+
+ACT TWO
+SCENE 2. Moorland
+ALGERNON.  Gutenberg said
+[Stagedirection]
+IVO. (aside) Asidewords
+MUSIC: Strings
+[SFX: door]
+
+## Heading
+# Remark
+#> Action
+Tom (whispering): Parenthesis
+[Tom | mood:angry | lang:de] Attributes
+[pause:2s]
+\\Literal: text
+Tom:
+Nameabove
+"""
 ROWS = ["Act One", "who is she?", "One.", "She sits.", "Two.", "Act Two", "Three."]
 
 
@@ -34,6 +104,22 @@ def test_what_is_typed_into_the_script_is_there_after_a_reload(page, write):
     page.click("#views [data-view=script]")
     expect(page.locator("#script")).to_have_value(f"{SCRIPT}\n")
     page.click("#views [data-view=lines]")
+
+
+def test_constructs_of_every_form_that_are_typed_are_there_after_a_reload(page, write):
+    write("Mara: One.", 1)
+    page.click("#views [data-view=script]")
+    page.fill("#script", FORMS)
+    page.click("#views [data-view=lines]")
+    page.wait_for_function("() => document.querySelectorAll('#lines .line').length > 20")
+    saved(page)
+    reopened(page)
+    page.wait_for_function("() => document.querySelectorAll('#lines .line').length > 20")
+    rows = [*texts(page), *page.locator("#lines .line-speaker").all_inner_texts()]
+    badges = page.locator("#lines .line-badge").all_text_contents()
+    there = set(re.findall(r"\w{3,}", " ".join([*rows, *badges]).casefold()))
+    written = set(re.findall(r"\w{3,}", FORMS.casefold())) - {"mood", "lang", "pause"}
+    assert written - there == set()
 
 
 def test_a_note_is_written_in_its_row_and_undone(page, write):

@@ -109,7 +109,7 @@ def visible_lines(
 
     Args:
         text: The whole file.
-        remarks: Gets a notice of a boneyard without an end, which is read as text.
+        remarks: Gets a notice of what a boneyard holds; one without an end is read as text.
         notes: Gets the notes that are hidden, with the numbers of their lines.
     """
     joined = "\n".join(text.splitlines())
@@ -122,13 +122,18 @@ def visible_lines(
 
 def _without_boneyard(text: str, remarks: ImportNotices) -> str:
     pieces = []
-    end = 0
+    end, counted, number = 0, 0, 1
     while (start := text.find("/*", end)) >= 0:
+        number += text.count("\n", counted, start)
+        counted = start
         close = text.find("*/", start + 2)
         if close < 0:
             message = "This comment has no end; it is read as text. Close it with */."
-            remarks.add(message, text.count("\n", 0, start) + 1)
+            remarks.add(message, number)
             break
+        for further, row in enumerate(text[start + 2 : close].split("\n")):
+            if row.strip():
+                remarks.add(_BONEYARD, number + further, row.strip())
         pieces += [text[end:start], _hidden(text[start:close])]
         end = close + 2
     return "".join(pieces) + text[end:]
@@ -173,6 +178,8 @@ _NAME_ENDS = regex.compile(r"(?<!\\)[(^]")
 _DIRECTION = regex.compile(r"\((?P<inside>.*)\)")
 _BEATS = frozenset(("beat", "a beat", "pause", "a pause", "short pause"))
 
+_TITLE_PAGE = "What a title page says besides the title is left out:"
+_BONEYARD = "What a screenplay hides in /* … */ is left out:"
 _NOTHING = (
     "The screenplay holds no dialogue. Put a name in capitals on a line of its own below an empty "
     "line, and the words on the line below it."
@@ -200,24 +207,31 @@ def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) ->
         ScriptError: It has no dialogue, or a pause is invalid.
     """
     notes: list[NumberedLine] = []
+    title = _read_title(text, remarks)
     screenplay = _ScreenplayReader(DialogBuilder(remarks), narrator, notes)
     for block in _blocks(visible_lines(text, remarks, notes)):
         screenplay.add_notes(before=block[0][0])
         screenplay.add(block)
     screenplay.add_notes(before=None)
     parsed = screenplay.builder.finish(nothing_found=_NOTHING)
-    return Screenplay(parsed, _find_title(text), screenplay.unspoken)
+    return Screenplay(parsed, title, screenplay.unspoken)
 
 
-def _find_title(text: str) -> str | None:
-    """The title on the title page, in one row."""
+def _read_title(text: str, remarks: ImportNotices) -> str | None:
+    """The title on the title page, in one row; a notice names what else it says."""
     block = next(_blocks(visible_lines(text, ImportNotices(), []), with_title=True), [])
     rows = [line for _, line in block]
     starts = [idx for idx, row in enumerate(rows) if _TITLE_KEY.match(row)]
-    if not starts or not rows[0].casefold().startswith("title"):
+    if starts[:1] != [0]:
         return None
-    end = starts[1] if len(starts) > 1 else len(rows)
-    return plain(" ".join((rows[0].partition(":")[2], *rows[1:end])).strip()) or None
+    end = 0
+    if rows[0].casefold().startswith("title"):
+        end = starts[1] if len(starts) > 1 else len(rows)
+    for number, row in block[end:]:
+        remarks.add(_TITLE_PAGE, number, row)
+    return (
+        plain(" ".join((rows[0].partition(":")[2], *rows[1:end])).strip()) or None if end else None
+    )
 
 
 def cue_name(line: str, *, has_words: bool) -> str | None:

@@ -30,7 +30,10 @@ class GameScript:
     title: str | None = None
 
 
-_INK_KNOT = regex.compile(r"(?m)^={2,}\s*(?!function\b)\w+[^=\n]*=*\s*$")
+# One name: a row of "=" alone is the line below a title, or a screenplay's page break.
+_INK_KNOT = regex.compile(
+    r"(?m)^={2,}[ \t]*(?!function\b)\w+[ \t]*(?:\([^()\n]*\))?[ \t]*=*[ \t]*$"
+)
 _INK_FLOW = regex.compile(
     r"(?m)^\s*(?:->\s*[\w.]+\s*$|[*+]\s*\S|VAR\s+\w+\s*=|INCLUDE\s|~\s*\w|-\s*->)"
 )

@@ -52,6 +52,7 @@ from studio.dialog.markup import (
     Row,
     has_blocks,
     has_bold_names,
+    mark_headings,
     read_markdown,
     strip_markup,
 )
@@ -91,6 +92,7 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     rows, cut = cut_gutenberg(number_rows(text))
     if cut is not None:
         remarks.add(GUTENBERG_NOTICE, cut)
+    rows = mark_headings(rows)
     is_marked, is_named = has_blocks(rows), has_bold_names(rows)
     if is_marked:
         rows = read_markdown(rows)
