@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import subprocess
 import zipfile
 from dataclasses import replace
 
@@ -106,6 +108,23 @@ def test_sections_are_chapters(tmp_path, scene, suffix):
     assert float(chapters[1]["end"] * chapters[1]["time_base"]) == pytest.approx(
         scene.timeline.duration_s, abs=0.05
     )
+
+
+@pytest.mark.skipif(shutil.which("ffprobe") is None, reason="ffprobe isn't installed")
+@pytest.mark.parametrize("suffix", ["mp3", "m4a", "m4b"])
+def test_ffprobe_tells_tags_cover_and_chapters(tmp_path, scene, suffix):
+    path = tmp_path / f"a.{suffix}"
+    scene.write(path)
+    asked = ["ffprobe", "-v", "error", "-of", "json", "-show_format", "-show_streams"]
+    done = subprocess.run([*asked, "-show_chapters", path], capture_output=True, check=True)
+    assert done.stderr == b""
+    probed = json.loads(done.stdout)
+    assert probed["format"]["tags"]["title"] == "Thé Lamp"
+    assert [one["tags"]["title"] for one in probed["chapters"]] == ["One — the lamp", "Two"]
+    covers = [one for one in probed["streams"] if one["disposition"]["attached_pic"]]
+    assert [(one["codec_name"], one["width"], one["height"]) for one in covers] == [
+        ("mjpeg", 48, 32)
+    ]
 
 
 def test_flac_has_chapters_as_comments(tmp_path, scene):
