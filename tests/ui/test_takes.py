@@ -224,3 +224,20 @@ def test_the_last_of_many_takes_is_within_reach_in_a_low_window(page, write):
     page.wait_for_selector("#takes .take >> nth=3 >> .take-choose[aria-pressed=true]")
     assert page.evaluate("() => document.querySelector('#header').getBoundingClientRect().top") == 0
     page.set_viewport_size({"width": 1440, "height": 900})
+
+
+def test_the_button_says_where_a_new_take_has_no_seed(page, write):
+    write("Mara: Is it still raining?", 1)
+    choose(page, 0)
+    button = page.locator("#act-again")
+    expect(button).to_have_attribute("title", "New take with another seed (R)")
+    # What a voice that draws by itself, such as Kokoro, says of itself.
+    page.evaluate(
+        """() => {
+          const { bus } = window.tableread;
+          const state = bus.latest('engine.state');
+          bus.emit('engine.state', { ...state, backend: { ...state.backend, seeded: false } });
+        }"""
+    )
+    said = "New take, slightly different; this voice engine takes no seed (R)"
+    expect(button).to_have_attribute("title", said)

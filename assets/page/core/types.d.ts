@@ -484,7 +484,7 @@ export interface MemoryUse {
 
 /** The studio as a whole, as the header shows it. */
 export interface StudioState {
-  backend: BackendChoice & { params: EngineParam[]; languages: Record<string, string>; instructions: boolean };
+  backend: BackendChoice & { params: EngineParam[]; languages: Record<string, string>; instructions: boolean; seeded: boolean };
   backends: EngineCard[];
   /** The models that listen, of each purpose the best first; none for visitors. */
   recognisers: RecogniserCard[];

@@ -126,7 +126,8 @@ export class LinePanel {
   }
 
   /** @param {StudioState['backend']} backend whose parameters and languages are offered @param {StudioState['speakers']} library voices with their moods */
-  #offer({ params, languages, instructions }, library) {
+  #offer({ params, languages, instructions, seeded }, library) {
+    byId("act-again").title = seeded ? t`New take with another seed (R)` : t`New take, slightly different; this voice engine takes no seed (R)`;
     this.#library = library;
     this.#params.offer(params, instructions ? ["mood", "instruct", GAP] : ["mood", GAP]);
     setHidden(byId("instruct-part"), !instructions);

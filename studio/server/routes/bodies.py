@@ -64,6 +64,7 @@ def capabilities_body(capabilities: Capabilities) -> dict[str, Any]:
         "languages": dict(capabilities.languages),
         "tags": sorted(capabilities.tags),
         "instructions": capabilities.instructions,
+        "seeded": capabilities.seeded,
     }
 
 
