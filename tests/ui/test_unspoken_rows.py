@@ -125,6 +125,7 @@ def test_constructs_of_every_form_that_are_typed_are_there_after_a_reload(page, 
 def test_a_note_is_written_in_its_row_and_undone(page, write):
     write(SCRIPT, 7)
     page.locator("#lines .line[data-unspoken=note] .line-text").click()
+    expect(page.locator("#line-title")).to_have_text("Note")
     page.keyboard.press("End")
     page.keyboard.type(" A stranger.")
     page.keyboard.press("Escape")

@@ -18,7 +18,8 @@ const STATE_WORDS = {
 };
 
 const TEMPLATES = { silence: "pause-template" };
-const WHAT = { heading: t`Heading`, note: t`Note`, action: t`Action` };
+/** What a row that isn't spoken is called. */
+export const WHAT = { heading: t`Heading`, note: t`Note`, action: t`Action` };
 
 /** A row for a line; its kind never changes. */
 export class LineRow {

@@ -1,4 +1,5 @@
 /** The panel of the selected lines: speaker, settings and actions. */
+import { WHAT } from "./line_list.js";
 import { bus, Bus } from "../core/bus.js";
 import { afterPaint, byId, fromTemplate, isDirty, languageOptions, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount, formatLength } from "../core/format.js";
@@ -222,7 +223,7 @@ export class LinePanel {
   /** @param {Line | undefined} line the only one that is marked */
   #title(line) {
     if (!line) return t`Scene`;
-    const kind = { silence: t`Pause`, audio: t`Recording` }[line.kind];
+    const kind = line.unspoken ? WHAT[line.unspoken] : { silence: t`Pause`, audio: t`Recording` }[line.kind];
     const spoken = this.#parts.project.lines.filter((one) => one.kind !== "silence");
     return kind ?? t`Line ${spoken.indexOf(line) + 1}`;
   }
