@@ -29,7 +29,10 @@ def named(file_name):
 def closed(page):
     """The form is as at a first visit, and closed again."""
     yield
-    page.evaluate("() => localStorage.removeItem('tableread.sound')")
+    page.evaluate("""() => {
+      localStorage.removeItem('tableread.sound');
+      document.getElementById('sound-captions').checked = false;
+    }""")
     if page.is_visible("#sound-form"):
         page.click("#download")
 
@@ -85,7 +88,7 @@ def test_a_cover_is_chosen_once_and_goes_into_the_file(page, write):
     choosing.value.set_files({"name": "a.png", "mimeType": "image/png", "buffer": image.getvalue()})
     expect(page.locator("#cover-image")).to_be_visible()
     expect(page.locator("#cover-choose")).to_have_text("Replace")
-    with page.expect_download() as got:
+    with page.expect_download(named("Scene.mp3")) as got:
         page.click("#sound-save")
     with av.open(got.value.path()) as file:
         assert [one.codec_context.name for one in file.streams.video] == ["png"]

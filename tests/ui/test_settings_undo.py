@@ -75,6 +75,9 @@ def test_a_projects_setting_is_one_step(page, write):
     page.wait_for_function("() => window.tableread.project.view.settings.seed == null")
     assert page.evaluate(SETTINGS)["gap_s"] == after["gap_s"]
     undo(page)
+    page.wait_for_function(
+        "gap => window.tableread.project.view.settings.gap_s === gap", arg=before["gap_s"]
+    )
     assert page.evaluate(SETTINGS) == before
 
 
