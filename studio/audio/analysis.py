@@ -168,7 +168,7 @@ def track_pitch_hz(clip: Clip) -> _Array:
     head = clip.samples[: round(_MAX_PITCH_S * clip.rate_hz)]
     if not np.any(head):
         return np.zeros(0)
-    samples = soxr.resample(head, clip.rate_hz, _PITCH_RATE_HZ).astype(np.float64)
+    samples = soxr.resample(head, clip.rate_hz, _PITCH_RATE_HZ)
     if len(samples) < _PITCH_FRAME_SAMPLES:
         return np.zeros(0)
     windows = np.lib.stride_tricks.sliding_window_view(samples, _PITCH_FRAME_SAMPLES)
@@ -182,12 +182,13 @@ def track_pitch_hz(clip: Clip) -> _Array:
     )
 
 
-def _centre(frames: _Array) -> _Array:
-    centred: _Array = frames - frames.mean(axis=1, keepdims=True)
+def _centre(frames: Samples) -> _Array:
+    centred = frames.astype(np.float64)
+    centred -= centred.mean(axis=1, keepdims=True)
     return centred
 
 
-def _select_loud(frames: _Array, quietest: float) -> _Array:
+def _select_loud(frames: Samples, quietest: float) -> _Array:
     """The frames of at least that power, without their mean."""
     centred = _centre(frames)
     loud: _Array = centred[np.square(centred).mean(axis=1) >= quietest]

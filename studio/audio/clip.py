@@ -77,18 +77,21 @@ def split_blocks(samples: Samples, block_samples: int = BLOCK_SAMPLES) -> Iterat
 
 
 def join_chunks(chunks: Sequence[Samples]) -> Samples:
-    """Join chunks; those that an array was cut into are that array, as a minute takes 6 MB."""
+    """Join chunks; those that most of an array was cut into are a view of it.
+
+    A copy of a minute takes 6 MB.
+    """
     whole = chunks[0].base
     if isinstance(whole, np.ndarray) and whole.dtype == np.float32 and whole.ndim == 1:
-        next_at = whole.ctypes.data
+        start = after = (chunks[0].ctypes.data - whole.ctypes.data) // whole.itemsize
         for chunk in chunks:
-            is_next = chunk.base is whole and chunk.ctypes.data == next_at
-            if not is_next or not chunk.flags.c_contiguous:
+            is_next = chunk.ctypes.data == whole.ctypes.data + after * whole.itemsize
+            if chunk.base is not whole or not is_next or not chunk.flags.c_contiguous:
                 break
-            next_at += chunk.nbytes
+            after += len(chunk)
         else:
-            if next_at == whole.ctypes.data + whole.nbytes and whole.flags.c_contiguous:
-                return whole
+            if whole.flags.c_contiguous and 2 * (after - start) > len(whole):
+                return whole[start:after]
     return np.concatenate(chunks)
 
 

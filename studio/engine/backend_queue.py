@@ -169,8 +169,8 @@ class SegmentScheduler(Generic[JobT]):
 MAX_UNSAVED = 64
 """Clips that may wait for the disk before generation pauses; bounds the memory."""
 
-MAX_UNSAVED_S = 120.0
-"""The same in seconds of sound: a line may last minutes, and a minute takes 6 MB."""
+MAX_UNSAVED_S = 60.0
+"""The same in seconds of sound: a line may last minutes, and to check one takes 10 MB a minute."""
 
 _UNSAVED_S_PER_SLOT = 30.0
 """More where many lines are decoded at once, which may all end in the same moment."""

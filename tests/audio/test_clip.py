@@ -29,6 +29,8 @@ def test_chunks_of_one_array_are_joined_without_a_copy() -> None:
     blocks = list(split_blocks(whole, 4))
     assert np.shares_memory(join_chunks(blocks), whole)
     assert join_chunks(blocks).tolist() == list(range(10))
+    assert np.shares_memory(join_chunks(blocks[1:]), whole)
+    assert not np.shares_memory(join_chunks(blocks[2:]), whole)  # it would hold all of it
 
 
 @pytest.mark.parametrize(
@@ -40,6 +42,9 @@ def test_chunks_of_one_array_are_joined_without_a_copy() -> None:
         lambda whole: [whole[:4:2], whole[2:]],
         lambda whole: [whole[:5]],
         lambda whole: [whole[5:]],
+        lambda whole: [whole[3:6], whole[6:9]],
+        lambda whole: [whole[3:6], whole[6:6], whole[6:]],
+        lambda whole: [whole[10:], whole],
         lambda whole: [whole[:5], whole[5:].copy()],
         lambda whole: [whole.copy(), whole[:0]],
         lambda whole: [whole[::-1]],

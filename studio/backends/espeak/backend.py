@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import os
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -10,10 +11,16 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import soxr
 
 from studio.audio.analysis import measure_levels, measure_peak
-from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, from_pcm16
+from studio.audio.clip import (
+    BLOCK_SAMPLES,
+    STUDIO_RATE_HZ,
+    Clip,
+    Samples,
+    from_pcm16,
+    resample,
+)
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, Param, SpeechRequest
 from studio.backends.espeak.espeak_voices import (
     PACKAGE,
@@ -61,13 +68,20 @@ def finish_clip(pcm: npt.NDArray[np.int16], rate_hz: int, *, shift: float = 1.0)
     if not len(pcm) or max(int(pcm.max()), -int(pcm.min())) < _SILENT * 32_768:
         return np.zeros(0, dtype=np.float32)
     played_hz = round(rate_hz * shift / _RATE_STEP_HZ) * _RATE_STEP_HZ
-    speech = soxr.resample(from_pcm16(pcm), played_hz, STUDIO_RATE_HZ, quality="HQ")
-    first, end = _audible(speech)
     lead, tail = round(LEAD_S * STUDIO_RATE_HZ), round(TAIL_S * STUDIO_RATE_HZ)
-    kept = _fade(_normalize_level(speech[max(0, first - lead) : end + tail]))
-    before = max(0, lead - first)
-    after = max(0, end + tail - len(speech))
-    return np.pad(kept, (before, after))
+    # Block by block into an array that has room for the silence: a copy of a minute takes 6 MB.
+    padded = np.zeros(
+        lead + math.ceil(len(pcm) * STUDIO_RATE_HZ / played_hz) + 1 + tail, np.float32
+    )
+    after = lead
+    blocks = (from_pcm16(pcm[at : at + BLOCK_SAMPLES]) for at in range(0, len(pcm), BLOCK_SAMPLES))
+    for block in resample(blocks, played_hz, STUDIO_RATE_HZ):
+        padded[after : after + len(block)] = block
+        after += len(block)
+    speech = padded[lead:after]
+    first, end = _audible(speech)
+    _fade(_normalize_level(speech[max(0, first - lead) : end + tail]))
+    return padded[first : lead + end + tail]
 
 
 def _audible(speech: Samples) -> tuple[int, int]:
