@@ -55,6 +55,15 @@ def strip_markup(text: str) -> str:
     return shown.replace("\n", " ") if shown.strip() else text
 
 
+def find_link_addresses(text: str) -> list[str]:
+    """The addresses of a line's links, which `strip_markup` leaves out."""
+    if "](" not in text or len(text) > _MOST_MARKED_CHARS:
+        return []
+    tokens = _line_parser().parseInline(text)[0].children or []
+    found = [one.attrGet("href") for one in tokens if one.type == "link_open"]
+    return [str(address) for address in found if address]
+
+
 def has_blocks(rows: list[Row]) -> bool:
     """Whether text is Markdown: it has rules, quotes or names in bold, not only comments."""
     found = [row for _, row in rows if row.startswith(_BLOCK_SIGNS) and _BLOCKS.match(row)]

@@ -40,6 +40,25 @@ def test_a_model_s_preface_is_set_aside_with_a_notice(preface):
 
 
 @pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("Emma: See [it](https://x.y/z_a) and [that](b.html 'B').", "“https://x.y/z_a”, “b.html”"),
+        ("**Emma:** See ![a map](map.png).\n\n**Tom:** Ho.", "“map.png”"),
+        ("| Speaker | Text |\n|---|---|\n| Emma | See [it](http://x.y) |", "“http://x.y”"),
+    ],
+)
+def test_the_addresses_of_links_are_named(text, addresses):
+    assert f"The addresses of links aren't spoken; they are left out: {addresses}" in notices(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["# see [it](http://x.y)\nEmma: Hey.", "Emma: https://x.y, [sighs] (softly)."]
+)
+def test_what_stays_is_not_named_as_left_out(text):
+    assert "left out" not in notices(text)
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("**Emma**\nHey.\n\n**Tom**\nHo.", [("Emma", "Hey."), ("Tom", "Ho.")]),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from studio.dialog.attributes import Attributes, check_audio_path
+from studio.dialog.markup import find_link_addresses
 from studio.dialog.model import (
     MAX_LINES,
     MAX_NAME_CHARS,
@@ -31,6 +32,7 @@ _SHOWN_LINES = 5
 _SHOWN_QUOTES = 3
 _SHOWN_CHARS = 60
 
+_LINKS = "The addresses of links aren't spoken; they are left out:"
 NOT_SPOKEN = (
     "Action, headings and stage directions are not spoken. To have them read, add a narrator (in "
     "the terminal: --narrator NAME), or write NARRATOR, or another name, above them. They stand "
@@ -60,6 +62,11 @@ class ImportNotices:
             lines.append(line_number)
         if quote is not None:
             self._quotes.setdefault(message, []).append(quote)
+
+    def add_links(self, text: str, line_number: int) -> None:
+        """Add a notice of the addresses of a line's links, which aren't spoken."""
+        for address in find_link_addresses(text):
+            self.add(_LINKS, line_number, address)
 
     @contextmanager
     def leaving_out(self, line_number: int) -> Iterator[None]:

@@ -59,16 +59,17 @@ def find_markdown_table(text: str, remarks: ImportNotices) -> PastedTable | None
             return None
     for number, row in left:
         remarks.add(PREFACE_NOTICE, number, row)
-    return PastedTable(_write_tabs(rows, rule, inside), title)
+    return PastedTable(_write_tabs(rows, rule, inside, remarks), title)
 
 
-def _write_tabs(rows: list[str], rule: int, inside: set[int]) -> str:
+def _write_tabs(rows: list[str], rule: int, inside: set[int], remarks: ImportNotices) -> str:
     written = io.StringIO()
     table = csv.writer(written, delimiter="\t", lineterminator="\n")
     for idx, row in enumerate(rows):
         if idx == rule or idx not in inside:
             written.write("\n")
             continue
+        remarks.add_links(row, idx + 1)
         cells = [cell.strip().replace("\\|", "|") for cell in _CELLS.split(row.strip().strip("|"))]
         plain = [strip_markup(regex.sub(r"<br\s*/?>", " ", cell)) for cell in cells]
         if idx == rule - 1:

@@ -94,6 +94,9 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
         remarks.add(GUTENBERG_NOTICE, cut)
     rows = mark_headings(rows)
     is_marked, is_named = has_blocks(rows), has_bold_names(rows)
+    for number, row in rows:
+        if is_marked or not row.startswith(("#", "//", "\\")):  # those are kept as they are
+            remarks.add_links(row, number)
     if is_marked:
         rows = read_markdown(rows)
     rows = join_brackets(split_turns(read_testimony(rows)))
