@@ -165,7 +165,9 @@ def test_cancels_and_late_arrivals_change_no_survivor(backend, alone):
 
 @pytest.mark.campaign
 @pytest.mark.timeout(1_800)
-def test_300_lines_through_4_slots_with_cancels_are_as_if_alone(backend):
+def test_300_lines_through_8_slots_with_cancels_are_as_if_alone():
+    backend = made_backend(batch=replace(FOUR, slots=8))
+    backend.load(lambda _progress: None)
     lines = [(name, f"No. {n}." + " On." * (n % 7), n) for n in range(150) for name in CAST]
     gone = [threading.Event() for _ in lines]
 
@@ -183,6 +185,7 @@ def test_300_lines_through_4_slots_with_cancels_are_as_if_alone(backend):
             assert event.is_set()
         else:
             assert_same(samples, spoken(backend, line))
+    backend.unload()
 
 
 def test_a_line_at_the_play_head_comes_frame_by_frame(backend, alone):
