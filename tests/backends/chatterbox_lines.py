@@ -29,7 +29,6 @@ from studio.backends.chatterbox.t3_slots import T3Admission, T3SamplingParams
 from studio.backends.chatterbox.voice_prompt import ClonedVoice
 
 ENGLISH, MULTILINGUAL, TURBO = "chatterbox", "chatterbox-multilingual", "chatterbox-turbo"
-THREE = (TURBO, ENGLISH, MULTILINGUAL)
 NEARLY_GREEDY = 1e-6  # the likeliest token, whatever the noise; the package can't take 0
 
 TEXTS = (

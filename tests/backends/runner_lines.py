@@ -22,7 +22,7 @@ from studio.voices.speaker import Sample, Voice
 
 __all__ = ["codes_of", "decoded", "run_out"]  # for tests that take all from here
 
-FRAMES = 10
+FRAMES = 8
 GREEDY = SamplingParams(temperature=0)
 LIVELY = SamplingParams()
 

@@ -260,12 +260,12 @@ def test_after_repeated_faults_lines_run_one_at_a_time():
 
         rig.core.before_step = before_step
         with ThreadPoolExecutor(32) as pool:
-            spoken = [pool.submit(rig.speak, paper_task(seed, 30)) for seed in range(32)]
+            spoken = [pool.submit(rig.speak, paper_task(seed, 10)) for seed in range(32)]
             failures = [one.exception(PATIENCE_S) for one in spoken]
         survived = [seed for seed, failure in enumerate(failures) if failure is None]
         assert len(failures) - len(survived) <= MAX_FAULTS_IN_A_ROW * 4
         for seed in survived:
-            assert_same(spoken[seed].result(), expected(seed, 30))
+            assert_same(spoken[seed].result(), expected(seed, 10))
         assert rig.scheduler.slots == 1
         assert all(isinstance(failure, SpeechFailed) for failure in failures if failure)
 
@@ -368,7 +368,7 @@ def test_the_width_comes_back_after_lines_that_ended(fault):
 
         rig.core.before_step = before_step
         with ThreadPoolExecutor(24) as pool:
-            spoken = [pool.submit(rig.speak, paper_task(seed, 30)) for seed in range(24)]
+            spoken = [pool.submit(rig.speak, paper_task(seed, 10)) for seed in range(24)]
             for one in spoken:
                 one.exception(PATIENCE_S)
         assert (rig.engine.health().slots, rig.engine.health().max_slots) == (1, 4)
@@ -539,7 +539,7 @@ def some_300_lines(*, most_frames: int):
 
 
 @settings(max_examples=2)
-@some_300_lines(most_frames=5)
+@some_300_lines(most_frames=3)
 def test_300_lines_through_8_slots(lines, late, continuous):
     """Random lengths, cancels, late arrivals: each is delivered once, in order and uncrossed."""
     deliver_300(lines, late, continuous=continuous)

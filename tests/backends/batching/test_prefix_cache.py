@@ -47,8 +47,16 @@ def admissions(core: TalkerRunner, kind: str, sampling: SamplingParams) -> list[
     return [admission(core, slot, line, sampling, seed=slot) for slot, line in lines]
 
 
-@WAYS
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "sampling"),
+    [
+        ("base", GREEDY),
+        ("base", LIVELY),
+        *(pytest.param(kind, GREEDY, marks=pytest.mark.campaign) for kind in KINDS[1:]),
+        *((kind, LIVELY) for kind in KINDS[1:]),
+    ],
+    ids=lambda one: {GREEDY: "greedy", LIVELY: "seeded"}.get(one, one),
+)
 def test_codes_are_those_of_prompts_read_in_full(kind, sampling):
     core = made_core(kind)
     lines = admissions(core, kind, sampling)

@@ -389,7 +389,7 @@ def test_unloading_gives_the_memory_back(tmp_path_factory) -> None:
 
 
 def test_cycles_leave_nothing_behind(tmp_path_factory) -> None:
-    check_cycles("chatterbox-turbo", checkpoint("chatterbox-turbo", tmp_path_factory), 6)
+    check_cycles("chatterbox-turbo", checkpoint("chatterbox-turbo", tmp_path_factory), 4)
 
 
 @pytest.mark.campaign

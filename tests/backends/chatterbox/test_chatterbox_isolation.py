@@ -34,7 +34,6 @@ torch = pytest.importorskip("torch", reason="the model packages are not installe
 pytest.importorskip("chatterbox", reason="the model packages are not installed")
 
 SPEAKERS = {"Ida": None, "Tom": 100, "Ann": 170, "Ben": 240}  # pitch in Hz; Ida has no sample
-IN_FLIGHT = 8
 
 
 @pytest.fixture
@@ -67,9 +66,9 @@ def lines_of(count: int) -> list[Speech]:
 @pytest.mark.parametrize(
     ("backend", "count"),
     [
-        ("chatterbox", 10),
-        ("chatterbox-multilingual", 10),
-        ("chatterbox-turbo", 10),
+        ("chatterbox", 5),
+        ("chatterbox-multilingual", 5),
+        ("chatterbox-turbo", 5),
         pytest.param("chatterbox", 24, marks=pytest.mark.campaign),
         pytest.param("chatterbox-multilingual", 24, marks=pytest.mark.campaign),
         pytest.param("chatterbox-turbo", 24, marks=pytest.mark.campaign),
@@ -80,13 +79,14 @@ def test_each_line_sounds_as_it_does_alone(
     backend: ChatterboxBackend, count: int, open_studio: OpenStudio, tmp_path: Path
 ) -> None:
     lines = lines_of(count)
-    studio = open_studio(backend, max_concurrency=IN_FLIGHT)
+    in_flight = min(count - 1, 8)
+    studio = open_studio(backend, max_concurrency=in_flight)
     voices = samples_of(SPEAKERS, backend.name, tmp_path)
     job = studio.render(Dialog(tuple(lines)), RenderOptions(voices=voices))
     studio.engine.focus(job, count // 2)
     finish(job)
     assert [record.message for record in job.records] == [None] * count
-    assert job.summarize().max_in_flight == IN_FLIGHT
+    assert job.summarize().max_in_flight == in_flight
     conditioning = {name: backend.condition(voice(name, backend.name)) for name in SPEAKERS}
     alone = [
         whole(backend.speak(request(line.text, conditioning[line.speaker], seed=line.seed)))
@@ -122,8 +122,8 @@ def test_the_packages_own_generate_mixes_lines_up(tmp_path_factory, tmp_path: Pa
 
     with one_thread():
         alone = [speak(idx) for idx in range(len(voices))]
-        again = [speak(idx) for idx in range(len(voices))]
-    assert all(map(np.array_equal, alone, again))
+        again = speak(0)
+    assert np.array_equal(alone[0], again)
     with one_thread(), ThreadPoolExecutor(len(voices)) as threads:
         at_once = list(threads.map(speak_at_once, range(len(voices))))
     assert not all(

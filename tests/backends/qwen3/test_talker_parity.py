@@ -34,7 +34,7 @@ def assert_reference(made: dict[Scripted, torch.Tensor]) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_greedy_codes_are_those_of_the_package(kind, batch):
     core = made_core(kind)
-    lines = lines_of(kind)
+    lines = lines_of(kind)[: max(4, batch)]
     made = {}
     for start in range(0, len(lines), batch):
         batched = lines[start : start + batch]

@@ -170,13 +170,15 @@ def test_a_server_that_comes_later_takes_part(lasting):
         late.close()
 
 
-def test_when_all_are_gone_the_rest_fails_at_once_with_the_reason(open_studio, pair):
+def test_when_all_are_gone_the_rest_and_later_lines_fail_at_once_with_the_reason(open_studio, pair):
     first, second = pair
     for server in pair:
         server.faults(*[{"cut": 0.5, "then": "hold"}] * BOUND)
-    job = rendered(open_studio, backend_on(first.url, second.url, patience_s=0.3))
+    backend = backend_on(first.url, second.url, patience_s=0.3)
+    job = rendered(open_studio, backend)
     for server in pair:
         server.wait_for(in_flight=BOUND)
+    later = request_for(backend)
     for server in pair:
         server.kill()
     for _ in job.events.follow():
@@ -184,18 +186,8 @@ def test_when_all_are_gone_the_rest_fails_at_once_with_the_reason(open_studio, p
     failures = job.list_failures()
     assert len(failures) == len(SCENE)
     assert all("No speech server answers" in failure.message for failure in failures)
-
-
-def test_a_line_after_the_last_server_died(pair):
-    first, second = pair
-    backend = backend_on(first.url, second.url, patience_s=0.1)
-    backend.load(lambda _: None)
-    request = request_for(backend)
-    for server in pair:
-        server.kill()
     with pytest.raises(ModelUnavailable, match="No speech server answers"):
-        whole(backend.speak(request))
-    backend.unload()
+        whole(backend.speak(later))
 
 
 def test_a_line_that_waits_for_a_place_can_be_cancelled(lasting):
