@@ -295,7 +295,7 @@ def _shorten(pauses: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return kept
 
 
-def _interpolate(places: npt.NDArray[np.float64], frames: Sequence[float]) -> list[float]:
+def _interpolate(places: npt.NDArray[np.floating], frames: Sequence[float]) -> list[float]:
     """The places of frames among those kept."""
     found: list[float] = np.interp(frames, np.arange(len(places)), places).tolist()
     return found
