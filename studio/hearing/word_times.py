@@ -160,8 +160,8 @@ class _Times:
     def __init__(self, path: Path, duration_s: float) -> None:
         # The first row of each frame that is said; between two of them time runs evenly.
         frames, rows = np.unique(path, return_index=True)
-        # `np.interp` makes floats of all of them at each call.
-        self._frames, self._rows = frames.astype(np.float64), rows.astype(np.float64)
+        # Floats, or `np.interp` makes them of all at each call.
+        self._frames, self._rows = frames, rows.astype(np.float64)
         self._duration_s = duration_s
 
     def at(self, frame: float) -> float:
