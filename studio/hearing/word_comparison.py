@@ -210,7 +210,10 @@ def _cut_evenly(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[
 
 def _align_part(words: Comparison) -> list[Step]:
     bound = _bound_cost(words) + _ROUNDING
-    return _Search(words, bound).find_steps() or _Search(words, math.inf).find_steps()
+    return (
+        _AlignmentSearch(words, bound).find_steps()
+        or _AlignmentSearch(words, math.inf).find_steps()
+    )
 
 
 _ROUNDING = 1e-9
@@ -233,7 +236,7 @@ def _bound_cost(words: Comparison) -> float:
     return cost
 
 
-class _Search:
+class _AlignmentSearch:
     """The cheapest way from the one side to the other, of those that cost at most `bound`."""
 
     def __init__(self, words: Comparison, bound: float) -> None:
