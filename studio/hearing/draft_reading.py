@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -224,11 +223,12 @@ class _Reading:
         phonemes.append(("", (edge + len(speech.pcm)) / per_frame))
         pauses = _find_pauses(phonemes, len(power))
         kept = _shorten(pauses)
-        place = self._frames + np.cumsum(kept) - 1.0
-        self._phonemes += [(ipa, float(_at(place, frame))) for ipa, frame in phonemes]
-        for at, offset in speech.words:
+        places = self._frames + np.cumsum(kept) - 1.0
+        at_frames = _interpolate(places, [frame for _, frame in phonemes])
+        self._phonemes += zip((ipa for ipa, _ in phonemes), at_frames, strict=True)
+        at_frames = _interpolate(places, [(edge + at) / per_frame for at, _ in speech.words])
+        for (_, offset), frame in zip(speech.words, at_frames, strict=True):
             where = min(start + max(0, offset), len(self._plain.places) - 1)
-            frame = float(_at(place, (edge + at) / per_frame))
             self._words.append((self._plain.places[where], frame))
         self._power.append(power[kept])
         self._pauses.append(pauses[kept])
@@ -295,9 +295,10 @@ def _shorten(pauses: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return kept
 
 
-def _at(places: npt.NDArray[Any], frame: float) -> float:
-    """The place of a frame among those kept."""
-    return float(np.interp(frame, np.arange(len(places)), places))
+def _interpolate(places: npt.NDArray[np.floating], frames: Sequence[float]) -> list[float]:
+    """The places of frames among those kept."""
+    found: list[float] = np.interp(frames, np.arange(len(places)), places).tolist()
+    return found
 
 
 def find_words(text: str, events: Sequence[int] = ()) -> list[tuple[int, int]]:

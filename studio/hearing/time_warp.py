@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ _Costs = npt.NDArray[np.float32]
 
 
 _BLOCK_ROWS = 10_000
+_ROWS_AT_ONCE = 32  # whose distances are found by one product, which take 200 kB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,40 +127,64 @@ def _warp_window(
     *,
     is_last: bool,
 ) -> npt.NDArray[np.int64]:
-    steps = np.zeros((len(rows), band.width), dtype=np.int8)
-    staying = np.where(pauses, 0, costs[0]).astype(np.float32)
-    squares = np.einsum("ij,ij->i", reading, reading)
+    # Of each place a bit for each step, whether it is better than all before it: the last counts.
+    better = np.zeros((len(rows), band.width), dtype=np.uint8)
     margin = len(costs) - 1
     starts = [band.start(row) for row in range(len(rows))]
+    staying = np.where(pauses[starts[0] : starts[-1] + band.width], 0, costs[0]).astype(np.float32)
     # total[margin + c] is the cheapest way to column starts[row] + c; what lies outside is closed.
     total = np.full(band.width + 2 * margin, np.inf, dtype=np.float32)
     total[margin + band.first - starts[0]] = 0
-    best, option, distance = np.empty((3, band.width), dtype=np.float32)
+    best, option = np.empty((2, band.width), dtype=np.float32)
     is_better = np.empty(band.width, dtype=bool)
-    for row, start in enumerate(starts):
-        place = margin + start - starts[max(0, row - 1)]
-        columns = slice(start, start + band.width)
-        np.add(total[place : place + band.width], staying[columns], out=best)
+    for row, distances in enumerate(_iter_distances(rows, reading, starts, band.width)):
+        place = margin + starts[row] - starts[max(0, row - 1)]
+        stays = staying[starts[row] - starts[0] :][: band.width]
+        np.add(total[place : place + band.width], stays, out=best)
+        bits = better[row]
         for step in range(1, len(costs)):
             np.add(total[place - step :][: band.width], costs[step], out=option)
             np.less(option, best, out=is_better)
-            np.copyto(steps[row], step, where=is_better)
+            bits += bits  # a masked copy of the step's number takes ten times as long
+            bits += is_better
             np.minimum(best, option, out=best)
-        np.dot(reading[columns], -2 * rows[row], out=distance)
-        distance += squares[columns]
-        distance += rows[row] @ rows[row]
-        np.sqrt(np.maximum(distance, 0, out=distance), out=distance)
-        np.add(best, distance, out=total[margin : margin + band.width])
+        np.add(best, distances, out=total[margin : margin + band.width])
     ways = total[margin : margin + band.width]
     # A take that ends far too early, such as one of silence, can't reach the end of the text.
     reached = np.flatnonzero(np.isfinite(ways))
-    return _trace(steps, starts, int(reached[-1] if is_last else ways.argmin()))
+    return _trace(better, starts, int(reached[-1] if is_last else ways.argmin()))
 
 
-def _trace(steps: npt.NDArray[np.int8], starts: list[int], end: int) -> npt.NDArray[np.int64]:
-    path = np.empty(len(steps), dtype=np.int64)
+def _iter_distances(
+    rows: Frames, reading: Frames, starts: list[int], width: int
+) -> Iterator[Frames]:
+    """The distances of each row from the columns of the band, [width]."""
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        block = rows[first : first + _ROWS_AT_ONCE]
+        block_starts = starts[first : first + _ROWS_AT_ONCE]
+        columns = reading[block_starts[0] : block_starts[-1] + width]
+        distances = (-2 * block) @ columns.T
+        distances += _square(columns)
+        distances += _square(block)[:, None]
+        np.maximum(distances, 0, out=distances)
+        np.sqrt(distances, out=distances)
+        for of_row, start in zip(distances, block_starts, strict=True):
+            yield of_row[start - block_starts[0] :][:width]
+
+
+def _square(frames: Frames) -> Frames:
+    squares: Frames = np.einsum("ij,ij->i", frames, frames)
+    return squares
+
+
+def _trace(better: npt.NDArray[np.uint8], starts: list[int], end: int) -> npt.NDArray[np.int64]:
+    path = np.empty(len(better), dtype=np.int64)
     column = starts[-1] + end
-    for row in range(len(steps) - 1, -1, -1):
+    for row in range(len(better) - 1, -1, -1):
         path[row] = column
-        column -= int(steps[row, column - starts[row]])
+        column -= _LAST_STEP[better[row, column - starts[row]]]
     return path
+
+
+_LAST_STEP = (0, 3, 2, 3, 1, 3, 2, 3)
+"""Of the bits of steps 1 to 3, the first of which is the highest, the last that is set."""

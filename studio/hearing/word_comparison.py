@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from itertools import groupby, pairwise, product
+from functools import cache, lru_cache, partial
+from itertools import groupby, pairwise
 
-import numpy as np
-
-from studio.hearing.word_sounds import NO_LETTER, distance_of_letters, distance_of_sounds
+from studio.hearing.word_sounds import (
+    NO_LETTER,
+    distance_of_letters,
+    distance_of_sounds,
+    find_opcodes,
+)
 from studio.hearing.word_spelling import WordUnit
 
 NEAR = 0.45
@@ -31,7 +36,7 @@ _LEFT_OUT_COST = 0.62
 _JOIN_COST = 0.05
 _DOUBLED_LENGTH = 1.3
 _MAX_JOINED = 3
-_MAX_OF_NUMBER = 12
+_MAX_OF_NUMBER = 11
 _BAND_WORDS = 40
 """Words that both sides may be apart; beyond, it is another text."""
 
@@ -46,6 +51,7 @@ class Comparison:
         self.written = written
         self.said = said
         self._sounds = sounds
+        self._read = lru_cache(maxsize=_MOST_READ)(partial(_read_spelling, sounds))
 
     def cut(self, written: slice, said: slice) -> Comparison:
         """A part of both sides."""
@@ -55,16 +61,18 @@ class Comparison:
         self, units: Sequence[WordUnit], others: Sequence[WordUnit], limit: float = 1.0
     ) -> float:
         """How far apart words run together are, in [0, 1]; 1 also for what is beyond a limit."""
-        pairs = product(_join_spellings(units), _join_spellings(others))
-        return min(self._distance_of(one, other, limit) for one, other in pairs)
+        return _distance(self.find_forms(units), self.find_forms(others), limit)
+
+    def find_forms(self, units: Sequence[WordUnit]) -> list[_Form]:
+        """The ways in which words run together are written and said."""
+        spellings = units[0].spellings if len(units) == 1 else (_join(units),)
+        return [self._read(one) for one in spellings]
 
     def count_edits(self, units: Sequence[WordUnit], others: Sequence[WordUnit]) -> float:
         """How many sounds or letters have to be changed to make one of the other."""
-        said = " ".join(unit.spellings[0] for unit in others)
-        written = " ".join(unit.spellings[0] for unit in units)
-        longest = max(len(NO_LETTER.sub("", one)) for one in (said, written))
-        edits = distance_of_letters(written, said) * longest
-        sounds, other_sounds = self._sound(written), self._sound(said)
+        _, written, sounds = self._read(_join(units))
+        _, said, other_sounds = self._read(_join(others))
+        edits = distance_of_letters(written, said) * max(len(written), len(said))
         if sounds and other_sounds:
             longest = max(len(sounds), len(other_sounds))
             edits = min(edits, distance_of_sounds(sounds, other_sounds) * longest)
@@ -102,34 +110,41 @@ class Comparison:
         is_like = doubled <= NEAR * 2 * lengths[0]
         return is_like and doubled < self.count_edits(units, others)
 
-    def _distance_of(self, one: str, other: str, limit: float) -> float:
-        if one == other:
-            return 0.0
-        found = 1.0
-        if _may_be_within(limit, one, other):
-            found = distance_of_letters(one, other)
-        sounds, other_sounds = self._sound(one), self._sound(other)
-        if sounds and other_sounds and _may_be_within(limit, sounds, other_sounds):
-            found = min(found, distance_of_sounds(sounds, other_sounds))
-        return found
 
-    def _sound(self, spelling: str) -> str:
-        known = self._sounds.get(spelling)
-        if known is not None:
-            return known
-        return "".join(self._sounds.get(word, "") for word in spelling.split())
+_MOST_READ = 4_096
+_Form = tuple[str, str, str]
+"""A spelling, its letters, and its phonemes as far as these are known."""
 
 
-def _may_be_within(limit: float, one: str, other: str) -> bool:
+def _read_spelling(sounds: Mapping[str, str], spelling: str) -> _Form:
+    spoken = sounds.get(spelling)
+    if spoken is None:
+        spoken = "".join(sounds.get(word, "") for word in spelling.split())
+    return spelling, NO_LETTER.sub("", spelling), spoken
+
+
+def _distance(forms: Sequence[_Form], others: Sequence[_Form], limit: float) -> float:
+    """How far apart the nearest two are, as `Comparison.distance`."""
+    nearest = 1.0
+    for spelling, letters, sounds in forms:
+        for other, other_letters, other_sounds in others:
+            if spelling == other:
+                return 0.0
+            if _may_be_within(limit, len(spelling), len(other)):
+                nearest = min(nearest, distance_of_letters(letters, other_letters))
+            if sounds and other_sounds and _may_be_within(limit, len(sounds), len(other_sounds)):
+                nearest = min(nearest, distance_of_sounds(sounds, other_sounds))
+    return nearest
+
+
+def _may_be_within(limit: float, length: int, other: int) -> bool:
     """Whether lengths alone, which are quick to compare, leave texts nearer than a limit."""
-    longer = max(len(one), len(other))
-    return abs(len(one) - len(other)) <= limit * longer + 2  # spaces and signs don't count
+    # Spaces and signs don't count.
+    return abs(length - other) <= limit * (length if length > other else other) + 2
 
 
-def _join_spellings(units: Sequence[WordUnit]) -> list[str]:
-    if len(units) == 1:
-        return list(units[0].spellings)
-    return [" ".join(unit.spellings[0] for unit in units)]
+def _join(units: Sequence[WordUnit]) -> str:
+    return " ".join(unit.spellings[0] for unit in units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +156,6 @@ class Step:
     said: int
     n_said: int
     distance: float
-
-
-_ONE_TO_ONE = (1, 1)
-_SHAPES = (
-    (1, 0),
-    (0, 1),
-    _ONE_TO_ONE,
-    *((1, n) for n in range(2, _MAX_JOINED + 1)),
-    (2, 1),
-    (3, 1),
-)
 
 
 _AT_ONCE = 200, 600
@@ -205,58 +209,121 @@ def _cut_evenly(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[
 
 
 def _align_part(words: Comparison) -> list[Step]:
-    n_written, n_said = len(words.written), len(words.said)
-    costs = np.full((n_written + 1, n_said + 1), np.inf)
-    costs[0, 0] = 0.0
-    steps: dict[tuple[int, int], Step] = {}
-    for at in range(n_written + 1):
-        middle = at * n_said // max(n_written, 1)
-        band = _BAND_WORDS + abs(n_said - n_written)
-        for to in range(max(0, middle - band), min(n_said, middle + band) + 1):
-            for step in _steps_from(words, at, to):
-                place = (at + step.n_written, to + step.n_said)
-                cost = costs[at, to] + _cost(words, step)
-                if cost < costs[place]:
-                    costs[place] = cost
-                    steps[place] = step
-    path, place = [], (n_written, n_said)
-    while place != (0, 0):
-        step = steps[place]
-        path.append(step)
-        place = step.written, step.said
-    return path[::-1]
+    bound = _bound_cost(words) + _ROUNDING
+    return (
+        _AlignmentSearch(words, bound).find_steps()
+        or _AlignmentSearch(words, math.inf).find_steps()
+    )
 
 
-def _steps_from(words: Comparison, at: int, to: int) -> Iterator[Step]:
-    units, others = words.written[at:], words.said[to:]
-    is_number = bool(units) and any(char.isdigit() for char in units[0].text)
-    is_other_number = bool(others) and any(char.isdigit() for char in others[0].text)
-    shapes: Iterable[tuple[int, int]] = _SHAPES
-    if is_number:
-        shapes = (*shapes, *((1, n) for n in range(_MAX_JOINED + 1, _MAX_OF_NUMBER)))
-    if is_other_number:
-        shapes = (*shapes, *((n, 1) for n in range(_MAX_JOINED + 1, _MAX_OF_NUMBER)))
-    for n, m in shapes:
-        if n > len(units) or m > len(others):
-            continue
-        if not n or not m:
-            yield Step(at, n, to, m, 1.0)
-            continue
-        limit = 1.0 if (n, m) == _ONE_TO_ONE else NEAR
-        distance = words.distance(units[:n], others[:m], limit)
-        is_joined = distance <= _JOINED_NEAR or (
-            distance <= NEAR and words.belong_together(units[:n], others[:m])
-        )
-        if (n, m) == _ONE_TO_ONE or is_joined:
-            yield Step(at, n, to, m, distance)
+_ROUNDING = 1e-9
+"""The same costs, added in another order, differ by less."""
 
 
-def _cost(words: Comparison, step: Step) -> float:
-    if not step.n_said:
-        return 0.02 if words.written[step.written].is_optional else _LEFT_OUT_COST
-    if not step.n_written:
-        return _LEFT_OUT_COST
-    return step.distance + (step.n_written + step.n_said - 2) * _JOIN_COST
+def _bound_cost(words: Comparison) -> float:
+    """What it costs at most: that of leaving as many words as they are as can be.
+
+    It is known at once, and it leaves little to search where most is said as it is written.
+    """
+    written, said = ([unit.spellings[0] for unit in side] for side in (words.written, words.said))
+    cost = 0.0
+    for at, end, to, said_end in find_opcodes(written, said):
+        n_pairs = min(end - at, said_end - to)
+        for n in range(n_pairs):
+            cost += words.distance([words.written[at + n]], [words.said[to + n]])
+        cost += sum(_cost_left_out(unit) for unit in words.written[at + n_pairs : end])
+        cost += _LEFT_OUT_COST * (said_end - to - n_pairs)
+    return cost
+
+
+class _AlignmentSearch:
+    """The cheapest way from the one side to the other, of those that cost at most `bound`."""
+
+    def __init__(self, words: Comparison, bound: float) -> None:
+        self._words = words
+        self._bound = bound
+        self._n_written, self._n_said = len(words.written), len(words.said)
+        self._most_said = [_most_joined(unit) for unit in words.written]
+        self._most_written = [_most_joined(unit) for unit in words.said]
+        self._written_forms = _find_forms_once(words, words.written)
+        self._said_forms = _find_forms_once(words, words.said)
+        # By words of the text before a place, and words that were said before it: what it costs
+        # to come there, and the last step.
+        self._costs: list[dict[int, float]] = [{} for _ in range(self._n_written + 1)]
+        self._steps: dict[_Place, tuple[int, int, float]] = {}
+
+    def find_steps(self) -> list[Step]:
+        """The steps in order; none where every way costs more."""
+        self._costs[0][0] = 0.0
+        band = _BAND_WORDS + abs(self._n_said - self._n_written)
+        for at, costs in enumerate(self._costs):
+            middle = at * self._n_said // max(self._n_written, 1)
+            for to in range(max(0, middle - band), min(self._n_said, middle + band) + 1):
+                if (cost := costs.get(to)) is not None:
+                    self._go_on(at, to, cost)
+        return self._trace()
+
+    def _go_on(self, at: int, to: int, cost: float) -> None:
+        is_written, is_said = at < self._n_written, to < self._n_said
+        if is_written:
+            left_out = _cost_left_out(self._words.written[at])
+            self._offer(at, to, (at + 1, to), 1.0, cost + left_out)
+        if is_said:
+            self._offer(at, to, (at, to + 1), 1.0, cost + _LEFT_OUT_COST)
+        if is_written and is_said:
+            distance = _distance(self._written_forms(at, 1), self._said_forms(to, 1), 1.0)
+            self._offer(at, to, (at + 1, to + 1), distance, cost + distance)
+            for m in range(2, min(self._most_said[at], self._n_said - to) + 1):
+                self._join(at, to, (at + 1, to + m), cost)
+            for n in range(2, min(self._most_written[to], self._n_written - at) + 1):
+                self._join(at, to, (at + n, to + 1), cost)
+
+    def _join(self, at: int, to: int, end: _Place, cost: float) -> None:
+        """Take words of one side that were run together, if they are that."""
+        n, m = end[0] - at, end[1] - to
+        joining = (n + m - 2) * _JOIN_COST
+        if cost + joining > self._bound:
+            return
+        distance = _distance(self._written_forms(at, n), self._said_forms(to, m), NEAR)
+        if distance <= NEAR and (distance <= _JOINED_NEAR or self._belong_together(at, to, end)):
+            self._offer(at, to, end, distance, cost + (distance + joining))
+
+    def _belong_together(self, at: int, to: int, end: _Place) -> bool:
+        words = self._words
+        return words.belong_together(words.written[at : end[0]], words.said[to : end[1]])
+
+    def _offer(self, at: int, to: int, end: _Place, distance: float, cost: float) -> None:
+        """Take a step, unless another comes to the same place for as little."""
+        if cost <= self._bound and cost < self._costs[end[0]].get(end[1], math.inf):
+            self._costs[end[0]][end[1]] = cost
+            self._steps[end] = at, to, distance
+
+    def _trace(self) -> list[Step]:
+        path, end = list[Step](), (self._n_written, self._n_said)
+        while end in self._steps:
+            at, to, distance = self._steps[end]
+            path.append(Step(at, end[0] - at, to, end[1] - to, distance))
+            end = at, to
+        return path[::-1]
+
+
+_Place = tuple[int, int]
+
+
+def _find_forms_once(
+    words: Comparison, units: Sequence[WordUnit]
+) -> Callable[[int, int], list[_Form]]:
+    """Gives the forms of so many words from a place on."""
+    return cache(lambda at, n: words.find_forms(units[at : at + n]))
+
+
+def _most_joined(unit: WordUnit) -> int:
+    """How many words of the other side a word may be."""
+    return _MAX_OF_NUMBER if any(char.isdigit() for char in unit.text) else _MAX_JOINED
+
+
+def _cost_left_out(unit: WordUnit) -> float:
+    return 0.02 if unit.is_optional else _LEFT_OUT_COST
 
 
 def _join_torn(words: Comparison, steps: Sequence[Step]) -> Iterator[Step]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from types import ModuleType
 
 import regex
 
@@ -78,19 +79,29 @@ def _exchange_cost(one: str, other: str) -> float:
     return _ALIKE_COST if frozenset((one, other)) in _ALIKE else 1.0
 
 
-def count_letter_edits(one: str, other: str) -> int:
-    """How many letters have to be left out, put in or exchanged."""
+@cache
+def _levenshtein() -> ModuleType:
     from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - 45 modules that a start can spare
 
-    return Levenshtein.distance(one, other)
+    return Levenshtein
+
+
+def count_letter_edits(one: str, other: str) -> int:
+    """How many letters have to be left out, put in or exchanged."""
+    edits: int = _levenshtein().distance(one, other)
+    return edits
+
+
+def find_opcodes(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Where both begin and end in turn, alike and different, by the fewest words to be changed."""
+    for edit in _levenshtein().opcodes(one, other):
+        yield edit.src_start, edit.src_end, edit.dest_start, edit.dest_end
 
 
 def find_places(text: str, heard: str, places: Sequence[int]) -> list[int]:
     """The places of a heard text that belong to places of the text, by the fewest edits."""
-    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - as above
-
     found = [0] * (len(text) + 1)
-    for edit in Levenshtein.opcodes(text, heard):
+    for edit in _levenshtein().opcodes(text, heard):
         for at in range(edit.src_start, edit.src_end):
             beyond = 0 if edit.tag == "delete" else at + 1 - edit.src_start
             found[at + 1] = edit.dest_start + beyond
@@ -107,22 +118,23 @@ def distance_of_sounds(one: str, other: str) -> float:
     """How far apart two words are by their phonemes, in [0, 1]; alike ones are nearer."""
     row = [float(at) for at in range(len(other) + 1)]
     for sound in one:
-        before, row[0] = row[0], row[0] + 1.0
+        before = row[0]
+        row[0] = left = before + 1.0
         for at, counterpart in enumerate(other, start=1):
-            cost = before + _exchange_cost(sound, counterpart)
-            before = row[at]
-            if (edited := min(before, row[at - 1]) + 1.0) < cost:  # a `min` of three is slower
-                cost = edited
-            row[at] = cost
+            above = row[at]
+            edited = (above if above < left else left) + 1.0  # `min` takes half as long again
+            left = before + _exchange_cost(sound, counterpart)
+            if edited < left:
+                left = edited
+            row[at] = left
+            before = above
     return row[-1] / max(len(one), len(other), 1)
 
 
 def distance_of_letters(one: str, other: str) -> float:
-    """How far apart two words are by their letters and digits, in [0, 1]."""
-    one, other = NO_LETTER.sub("", one), NO_LETTER.sub("", other)
-    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - as above
-
-    return Levenshtein.normalized_distance(one, other) if one and other else 1.0
+    """How far apart two words are, of letters and digits only, in [0, 1]."""
+    apart: float = _levenshtein().normalized_distance(one, other) if one and other else 1.0
+    return apart
 
 
 NO_LETTER = regex.compile(r"[^\p{L}\p{M}\p{N}]+")

@@ -159,7 +159,9 @@ class _Times:
 
     def __init__(self, path: Path, duration_s: float) -> None:
         # The first row of each frame that is said; between two of them time runs evenly.
-        self._frames, self._rows = np.unique(path, return_index=True)
+        frames, rows = np.unique(path, return_index=True)
+        # Floats, or `np.interp` makes them of all at each call.
+        self._frames, self._rows = frames, rows.astype(np.float64)
         self._duration_s = duration_s
 
     def at(self, frame: float) -> float:
