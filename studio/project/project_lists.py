@@ -87,7 +87,7 @@ class ProjectLists:
             session: The project, if it is open; otherwise its last saved document counts.
 
         Returns:
-            None if its last saved document can't be read.
+            None without such files, or if its last saved document can't be read.
 
         Raises:
             OSError: A file can't be looked at.
@@ -101,7 +101,7 @@ class ProjectLists:
                 state = _read_document_state(root, *_FOLDERS)
             state = replace(state, files=(*state.files, changes))
             unused = self._unused.get(str(root), state, lambda: _find_unused(root, document))
-        if unused is None:
+        if unused is None or not (unused.takes or unused.recorded_takes or unused.recordings):
             return None
         recordings = measure_files(
             [*unused.recorded_takes, *select_unused_audio(unused.recordings)]

@@ -66,9 +66,10 @@ def join_states(
             continue
         changed_ns, moved_ns = status.st_mtime_ns, status.st_ctime_ns
         files.append(hash((status.st_ino, status.st_size, changed_ns, moved_ns)))
-        latest_ns = max(changed_ns, moved_ns)
-        tick_ns = _FINE_TICK_NS if changed_ns % _SECOND_NS else _COARSE_TICK_NS
-        is_settled = is_settled and read_at_ns - latest_ns > tick_ns
+        since_ns = read_at_ns - max(changed_ns, moved_ns)
+        if since_ns <= _COARSE_TICK_NS:
+            tick_ns = _FINE_TICK_NS if changed_ns % _SECOND_NS else _COARSE_TICK_NS
+            is_settled = is_settled and since_ns > tick_ns
     return FileState(tuple(files), is_settled)
 
 
