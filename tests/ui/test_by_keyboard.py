@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 from test_start import HEARD, clip, empty
-from ui_steps import line_ids, make, saved, tab_to
+from ui_steps import line_ids, make, saved, studio_url, tab_to
 
 pytestmark = pytest.mark.browser
 
@@ -131,6 +131,8 @@ def test_takes_are_made_compared_starred_and_chosen(scene):
     press(page, "r")
     expect(page.locator("#takes .take")).to_have_count(2)
     page.wait_for_function("() => !window.tableread.project.rendering")
+    # The list may come before the line's own news of its take.
+    expect(page.locator("#takes .take").first).to_have_attribute("data-chosen", "true")
     first = page.get_attribute("#takes .take[data-chosen=false]", "data-take")
     press(page, "a", "u")
     page.wait_for_function(
@@ -316,6 +318,8 @@ def test_the_table_read_is_opened_and_the_page_speaks_another_language(open_page
     opened.value.wait_for_selector("#text")
     opened.value.close()
     page.bring_to_front()
+    others = len(page.request.get(studio_url(page, "projects")).json()) - 1
+    expect(page.locator("#projects > *")).to_have_count(others)
     if page.is_visible("#projects-search"):  # of many projects, which have four stops each
         tab_to(page, "#projects-search")
         page.keyboard.type("no such project")

@@ -1,6 +1,7 @@
 """A take that may not be right is marked at its line until somebody hears it and says it is."""
 
 import pytest
+from test_directing import PLAYED
 from ui_steps import fill, make, open_settings, ready, reopened, saved, set_text, violations
 
 pytestmark = pytest.mark.browser
@@ -102,8 +103,10 @@ def test_a_doubtful_line_is_read_again_where_the_project_says_so(page, write):
     assert "score" not in used.inner_text()
     assert ", score 1" in passed_over.locator(".take-about").inner_text()
     assert "after the last word" in passed_over.locator(".take-text").inner_text()
+    page.evaluate(PLAYED)
     passed_over.locator(".take-play").click()
-    passed_over.locator(".take-play[aria-pressed=true]").wait_for()
+    take = passed_over.get_attribute("data-take")
+    page.wait_for_function("take => window.played.includes(take)", arg=take)
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

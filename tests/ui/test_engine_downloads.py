@@ -4,6 +4,7 @@ The tests build on one another: what one downloads, the next one finds.
 """
 
 import pytest
+from playwright.sync_api import expect
 from ui_steps import fill, reopened, studio_url
 
 pytest.importorskip("sherpa_onnx")
@@ -65,9 +66,9 @@ def files(server):
     return [path for path in cache.rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
-def shown(card):
-    """The acts that a card offers."""
-    return [one.inner_text() for one in card.locator("button").all() if one.is_visible()]
+def offers(card, *acts):
+    """Wait until these are all acts that the card offers; what it is made of comes in parts."""
+    expect(card.locator("button:visible")).to_have_text(list(acts))
 
 
 def test_a_first_voice_that_cant_be_had_is_said_in_its_notice(window):
@@ -90,22 +91,22 @@ def test_loading_a_voice_measures_how_fast_it_is_here(window, card):
 
 
 def test_a_download_is_paused_and_goes_on_where_it_was(card, window, hub, held):
-    assert shown(card) == [FULL]
+    offers(card, FULL)
     act(card, "download").click()
     note(card, "Downloading")
-    assert shown(card) == ["Pause", "Cancel"]
+    offers(card, "Pause", "Cancel")
     act(card, "pause").click()
     card.locator("[data-act=pause]:disabled").wait_for()
     held()
     note(card, "^Paused. [0-9]+% is here.$")
-    assert shown(card) == ["Resume", "Cancel"]
+    offers(card, "Resume", "Cancel")
     assert 0 < card.locator("progress").evaluate("bar => bar.value") < 1
     reopened(window)
     window.click("#model-chip")
     note(card, "^Paused")
     act(card, "download").click()
     act(card, "try").wait_for()
-    assert shown(card) == ["Try", "Remove"]
+    offers(card, "Try", "Remove")
     assert hub.served[MODEL] <= 2 * len(hub.files[MODEL]) - BEGUN
 
 
@@ -126,7 +127,7 @@ def test_a_voice_is_removed_after_a_question(card, window, server):
     act(card, "remove").click()
     window.click("#remove-engine [value=remove]")
     act(card, "download").wait_for()
-    assert shown(card) == [FULL]
+    offers(card, FULL)
     assert files(server) == []
 
 
@@ -142,7 +143,7 @@ def test_a_cancelled_download_leaves_nothing(card, server, held, paused_first):
     act(card, "cancel").click()
     held()
     card.locator(f"[data-act=download]:text-is('{FULL}')").wait_for()
-    assert shown(card) == [FULL]
+    offers(card, FULL)
     assert files(server) == []
 
 
@@ -150,7 +151,7 @@ def test_what_arrives_broken_is_said_and_comes_whole_the_next_time(card, hub, se
     hub.corrupt.add(MODEL)
     act(card, "download").click()
     note(card, f"^The file {MODEL} arrived broken and was thrown away; try again")
-    assert shown(card) == ["Try again", "Cancel"]
+    offers(card, "Try again", "Cancel")
     assert not card.locator("progress").is_visible()
     hub.corrupt.clear()
     act(card, "download").click()
@@ -165,7 +166,7 @@ def test_a_connection_that_breaks_is_said_and_what_came_is_kept(card, window, hu
     hub.break_after[MODEL] = [BEGUN, 0]  # the second time nothing new comes, which ends it
     act(card, "download").click()
     note(card, "can.t be reached .* try again .what has come is kept.")
-    assert shown(card) == ["Try again", "Cancel"]
+    offers(card, "Try again", "Cancel")
     act(card, "download").click()
     act(card, "try").wait_for()
     assert hub.served[MODEL] == len(hub.files[MODEL])
@@ -176,7 +177,7 @@ def test_what_a_card_brought_is_offered_to_read_the_scene(window):
     page.keyboard.press("Escape")
     fill(page, "Mara: Good evening.", 1)
     notice = page.locator(".notice[data-notice=draft]")
-    assert "Piper is ready and sounds natural." in notice.inner_text()
+    expect(notice).to_contain_text("Piper is ready and sounds natural.")
     notice.locator(".notice-act:text-is('Use Piper')").click()
     page.wait_for_function(
         """() => {

@@ -10,6 +10,13 @@ IN_VIEW = """() => {
   return lines.sees(player.line_id);
 }"""
 TOP = "() => document.querySelector('#lines').scrollTop"
+AT_REST = """() => {
+  const { scrollTop: top, clientHeight, scrollHeight } = document.querySelector('#lines');
+  const stands = top === window.stood;
+  window.stood = top;
+  return stands && top + clientHeight >= scrollHeight - 1;
+}"""
+"""Whether the list is at its end, and was there in the frame before."""
 BACK = "#back-to-playing"
 
 
@@ -40,11 +47,10 @@ def next_line(page):
 
 
 def far_down(page):
-    """Scroll to the last line with the wheel; where the list stands then."""
+    """Scroll to the end with the wheel; where the list stands when it has come to rest."""
     page.hover("#lines")
-    last = "n => window.tableread.lines.sees(window.tableread.project.view.order[n])"
     page.mouse.wheel(0, 20_000)
-    page.wait_for_function(last, arg=59)
+    page.wait_for_function(AT_REST)
     return page.evaluate(TOP)
 
 

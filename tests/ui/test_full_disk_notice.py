@@ -32,4 +32,4 @@ def test_the_page_says_that_a_render_waits_for_room_until_it_goes_on(server, pag
     full.unlink()
     page.wait_for_function(ALL_READY)
     page.wait_for_selector(NOTICE, state="hidden")
-    assert not page.evaluate("() => window.tableread.project.rendering")
+    page.wait_for_function("() => !window.tableread.project.rendering")

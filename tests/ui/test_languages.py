@@ -83,7 +83,7 @@ def test_what_a_catalogue_lacks_is_english_and_users_text_is_never_translated(op
           const body = JSON.stringify({ name: 'Undo', text: 'Cast: Undo' });
           const headers = { 'Content-Type': 'application/json' };
           const made = await (await fetch(url, { method: 'POST', body, headers })).json();
-          window.tableread.projects.adopt(made);
+          await window.tableread.projects.adopt(made);
         }"""
     )
     row = page.locator("#lines .line")

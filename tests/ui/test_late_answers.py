@@ -49,9 +49,10 @@ def test_the_project_that_was_asked_for_last_is_shown(page, write, held):
     page.click("#projects li:has-text('Scene') .project-item-name >> nth=0")
     page.wait_for_function("id => window.tableread.project.id !== id", arg=third)
     assert page.evaluate(CURRENT) == second
-    with page.expect_event("requestfinished"):
+    late = studio_url(page, f"projects/{first}")
+    with page.expect_event("requestfinished", lambda request: request.url == late):
         let_go()
-    page.wait_for_timeout(300)
+    page.evaluate("url => fetch(url).then((answer) => answer.json())", late)  # comes after it
     assert page.evaluate(CURRENT) == second
 
 
