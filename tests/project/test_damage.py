@@ -266,7 +266,7 @@ def test_a_damaged_take_is_marked_left_out_by_name_and_made_again(
     view = session.get_view(second.line_id)
     assert (view.state, view.take, path.name in view.message) == ("failed", None, True)
     assert session.events.read_batch(seq), "pages learn of it at once"
-    assert session.get_view(first.line_id).take == first
+    assert session.get_view(first.line_id).take.take_id == first.take_id
     with pytest.raises(FileDamaged, match=path.name):
         session.check_audio(second)
     session.take_store.add(second, Clip(np.zeros(second.samples, np.float32)))

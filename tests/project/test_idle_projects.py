@@ -71,12 +71,13 @@ def test_an_edit_of_one_that_was_closed_meanwhile_is_to_be_tried_again(
 def test_one_that_a_page_follows_stays_open(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "IDLE_AFTER_S", 0.0)
+    monkeypatch.setattr(module, "IDLE_AFTER_S", 3_600.0)  # until somebody follows it
     followed = studio.projects.create("Followed")
     other = studio.projects.create("Other").folder.root.name
 
     async def follow() -> None:
         with followed.events.waking(asyncio.Event()):
+            monkeypatch.setattr(module, "IDLE_AFTER_S", 0.0)
             await asyncio.to_thread(_until, lambda: studio.projects.get_open(other) is None)
             assert studio.projects.get_open(followed.folder.root.name) is followed
 

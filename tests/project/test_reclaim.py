@@ -51,6 +51,11 @@ def size(session: ProjectSession, *takes: Take) -> DiskUsage:
     return DiskUsage(len(sizes), sum(sizes))
 
 
+def take_ids(session: ProjectSession, line_id: str) -> list[str]:
+    """A line's takes; the times of their words come to their records a while later."""
+    return [take.take_id for take in session.list_takes(line_id)]
+
+
 def states(session: ProjectSession) -> list[str]:
     return [view.state for view in session.list_views()]
 
@@ -73,8 +78,8 @@ def test_what_is_deleted_is_counted_and_freed_and_the_rest_stays(
     assert not session.take_store.get_audio_path(older).exists()
     assert not session.take_store.get_audio_path(of_second).exists()
     assert states(session) == ["ready", "ready"]
-    assert session.list_takes(first) == [newer]
-    assert session.list_takes(third) == [session.get_view(third).take]
+    assert take_ids(session, first) == [newer.take_id]
+    assert take_ids(session, third) == [session.get_view(third).take.take_id]
     assert (
         find_reclaimable(studio.projects).takes
         == reclaim_space(studio.projects).takes
@@ -93,7 +98,7 @@ def test_undo_finds_a_freed_take_as_gone_and_makes_it_again_as_it_was(
     session.undo(IDA, session.rev)
     view = session.get_view(first)
     assert (view.state, view.take, view.line.chosen) == (LineState.NONE, None, newer.take_id)
-    assert session.list_takes(first) == [older, newer]
+    assert take_ids(session, first) == [older.take_id, newer.take_id]
     assert session.take_store.is_freed(newer)
     assert not session.take_store.is_freed(older)
 

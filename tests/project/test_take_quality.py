@@ -65,7 +65,8 @@ def test_what_is_doubtful_stands_in_the_takes_record_and_comes_back(studio: Stud
     assert doubt["message"] == f"It goes on for {doubt['figure']:.1f} s after the last word."
     assert record["figures"]["speech_s"] > 0
     shelf = TakeStore(session.folder.root / "takes", Disk())
-    assert shelf.find(take.take_id) == take
+    found = shelf.find(take.take_id)
+    assert replace(found, words=take.words, phonemes=take.phonemes) == take  # timed meanwhile
 
 
 def test_takes_of_older_studios_and_of_newer_ones_are_read(studio: Studio) -> None:
@@ -161,12 +162,12 @@ def test_a_doubtful_line_is_made_again_until_it_is_good_and_all_takes_stay(
     assert ([one.kind for one in first.doubts], second.doubts) == (["tail"], ())
     assert second.seed == derive_quality_retry_seed(first.seed)
     view = session.list_views()[0]
-    assert (view.take, view.state) == (second, LineState.READY)
+    assert (view.take.take_id, view.state) == (second.take_id, LineState.READY)
     assert session.render_progress.total == session.render_progress.done == 3
     assert voice.seeds["I will."] == [session.list_takes(session.document.order[1])[0].seed]
     session.undo(IDA, session.rev)
     assert session.document.settings.tries == 1, "a better try is no step of undo"
-    assert session.list_views()[0].take == second
+    assert session.list_views()[0].take.take_id == second.take_id
 
 
 def test_a_line_that_stays_doubtful_is_made_so_often_and_no_more(
@@ -178,7 +179,8 @@ def test_a_line_that_stays_doubtful_is_made_so_often_and_no_more(
     own, named = session.document.order
     takes = session.list_takes(own)
     assert len(takes) == 3
-    assert session.list_views()[0].take == takes[0], "none is better than the first"
+    heard_id = session.list_views()[0].take.take_id
+    assert heard_id == takes[0].take_id, "none is better than the first"
     assert voice.seeds["The marsh is mine."] == [7], "a line that names its seed has that one"
     assert len(session.list_takes(named)) == 1
     rendered(session)
@@ -186,7 +188,8 @@ def test_a_line_that_stays_doubtful_is_made_so_often_and_no_more(
     session.render([own], again=True)
     until(lambda: not session.busy)
     assert len(session.list_takes(own)) == 6
-    assert session.list_views()[0].take == session.list_takes(own)[3], "asked for, so it is heard"
+    heard_id = session.list_views()[0].take.take_id
+    assert heard_id == session.list_takes(own)[3].take_id, "asked for, so it is heard"
 
 
 @pytest.mark.parametrize("value", [0, 5, "2", 1.5])

@@ -74,7 +74,8 @@ def test_each_slip_is_marked_in_its_place_and_kept(studio: Studio) -> None:
     record = json.loads(path.read_bytes())["recognised"]
     assert (record["by"], record["issues"][0]["kind"]) == ("draft-ears", "missing")
     shelf = TakeStore(session.folder.root / "takes", Disk())
-    assert shelf.find(views[1].take.take_id) == views[1].take
+    # Its words may be timed meanwhile.
+    assert shelf.find(views[1].take.take_id).recognised == views[1].take.recognised
     body = project_body(session)["lines"][1]["take"]
     assert body["doubts"][0] | {"message": ""} == {
         "kind": "missing", "message": "", "start": 12, "end": 17,

@@ -306,5 +306,5 @@ async def test_it_can_be_stopped(studio: Studio, voice: VaryingDraft) -> None:
     saying.cancel()
     with pytest.raises(asyncio.CancelledError):
         await saying
-    assert studio.engine.renderer.in_flight == 0
+    until(lambda: studio.engine.renderer.in_flight == 0)
     assert described(session) == described_before

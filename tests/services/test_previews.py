@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from project_scenes import until
 from scenes import OpenStudio, dialog_of, finish
 from voice_like import voice_like
 
@@ -75,7 +76,7 @@ async def test_a_stopped_preview_frees_its_slot_and_its_folder(
     preview.cancel()
     with pytest.raises(asyncio.CancelledError):
         await preview
-    assert studio.engine.renderer.in_flight == 0
+    until(lambda: studio.engine.renderer.in_flight == 0)
     assert left_in(temporary) == []
 
 

@@ -86,6 +86,7 @@ def test_a_measurement_gives_way_to_whoever_wants_to_hear_something(
     until(lambda: studio.engine.renderer.in_flight == 3)
     job = studio.render(dialog_of(2))
     until(lambda: job.in_flight == 2)
+    until(lambda: studio.engine.renderer.in_flight == 2)  # one that gives way may be let through
     backend.let_through(2)
     assert finish(job)[-1].state == "done"
-    assert studio.engine.renderer.in_flight == 0
+    until(lambda: studio.engine.renderer.in_flight == 0)

@@ -19,6 +19,8 @@ MOST_GROWTH = 8
 TURNS = 20
 """How often a script of `STRUCTURE_MS` does its act."""
 KEYS = " and more"
+LONG = "And so it goes on, as long as anybody types. " * 12
+"""Keeps the draft voice busy for minutes, so that a test need not hurry to be in time."""
 
 COUNT_BUILT = """(() => {
   const inside = (node) => node.querySelectorAll?.('#lines .line').length ?? 0;
@@ -160,7 +162,9 @@ def test_lines_are_added_deleted_and_moved_without_a_new_row_for_others(counted,
 
 def test_typing_builds_no_row_while_lines_are_made(counted):
     page, counter = counted
-    fill(page, scene(LINES), LINES)
+    fill(
+        page, scene(9) + "".join(f"\n{line} {LONG}" for line in scene(LINES).split("\n")[9:]), LINES
+    )
     page.evaluate("() => { window.tableread.playback.make(); }")
     page.wait_for_selector("#lines .line[data-state=ready]")
     work = counter.work(lambda: type_keys(page))

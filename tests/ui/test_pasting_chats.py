@@ -30,6 +30,7 @@ def test_a_chat_pasted_into_the_script_becomes_its_lines_and_undo_leads_back(pag
     page.focus("#script")
     assert page.evaluate(PASTED, PHONE)
     expect(page.locator("#script")).to_have_value(PLAIN)
+    page.hover("[data-passing]")  # it stays while somebody points at it
     expect(page.locator("[data-passing] .notice-title")).to_have_text(
         "Read as a chat: 2 lines of 2 speakers."
     )

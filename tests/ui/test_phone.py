@@ -86,8 +86,9 @@ def test_volume_loop_and_speed_are_at_hand(phone, scene):
     for control in ("#volume", "#loop", "#speed", "#download", "#play", "#generate"):
         expect(phone.locator(control)).to_be_visible()
     phone.tap("#loop")
-    assert phone.get_attribute("#loop", "aria-pressed") == "true"
+    expect(phone.locator("#loop")).to_have_attribute("aria-pressed", "true")
     phone.tap("#loop")
+    expect(phone.locator("#loop")).to_have_attribute("aria-pressed", "false")
     phone.locator("#volume").fill("0.3")
     assert phone.evaluate("() => localStorage.getItem('tableread.volume')") == "0.3"
     phone.locator("#volume").fill("1")

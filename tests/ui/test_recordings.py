@@ -109,12 +109,14 @@ def test_a_recording_is_added_and_its_file_chosen_by_keyboard_alone(page, write,
     page.on("filechooser", lambda _: None)
     write("Mara: One.", 1)
     page.focus("#add-recording")
-    choose(page, lambda: page.keyboard.press("Enter"), sound)
+    with page.expect_response("**/render"):
+        choose(page, lambda: page.keyboard.press("Enter"), sound)
     page.wait_for_selector(READY)
     page.wait_for_function("() => document.activeElement.dataset.kind === 'audio'")
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.activeElement.classList.contains('line-file')")
-    choose(page, lambda: page.keyboard.press("Enter"), sound)
+    with page.expect_response("**/render"):
+        choose(page, lambda: page.keyboard.press("Enter"), sound)
     page.wait_for_selector(READY)
 
 

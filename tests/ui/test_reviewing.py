@@ -12,6 +12,15 @@ pytestmark = pytest.mark.browser
 
 NO_TUNNEL = {"GRADIO_SHARE_SERVER_ADDRESS": "127.0.0.1:9"}
 HOSTILE = "<img src=x onerror=alert(1)>"
+# A short line may be over before somebody looks.
+PRESSES = """() => {
+  window.pressed = [];
+  const said = (button) => button.closest('.row').querySelector('.row-text').textContent;
+  const note = ({ target }) => target.matches('.row-play')
+    && window.pressed.push([said(target), target.ariaPressed]);
+  new MutationObserver((changes) => changes.forEach(note))
+    .observe(document.body, { subtree: true, attributeFilter: ['aria-pressed'] });
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +65,12 @@ def test_somebody_without_a_password_listens_comments_and_is_shut_out_again(shar
             reviewer.set_viewport_size({"width": width, "height": 844})
             assert violations(reviewer, ["body"]) == []
             assert reviewer.evaluate("() => document.documentElement.scrollWidth") <= width
+        reviewer.evaluate(PRESSES)
         reviewer.click(".row-play >> nth=1")
-        reviewer.wait_for_selector(".row:has-text('How long?') .row-play[aria-pressed=true]")
+        reviewer.wait_for_function("() => window.pressed.some(([, on]) => on === 'true')")
         reviewer.wait_for_selector(".row-play[aria-pressed=true]", state="detached")  # to its end
+        on, off = reviewer.evaluate("() => window.pressed")
+        assert (on, off) == (["How long?", "true"], ["How long?", "false"])
         reviewer.click(".row:has-text('Not long.') .row-comment")
         reviewer.fill("textarea[name=text]", HOSTILE)
         reviewer.fill("input[name=author]", "Ruth")

@@ -143,8 +143,11 @@ def test_a_script_typed_while_the_studio_is_away_arrives(page, script):
 
 
 def test_what_is_typed_right_after_a_reload_is_no_conflict_with_what_was_typed_before(page, script):
+    def is_sent(request):
+        return request.method == "PUT" and request.url.endswith("/script")
+
     def client(window, text):
-        with window.expect_request("**/script", timeout=20_000) as sent:
+        with window.expect_request(is_sent) as sent:
             caret_at_end_of(window, "Two.")
             window.keyboard.type(text)
             window.evaluate("() => void window.tableread.project.flush()")

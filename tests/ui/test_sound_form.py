@@ -50,7 +50,7 @@ def test_a_podcast_is_saved_and_its_level_told(page, write):
     page.click("#download")
     with page.expect_download():
         page.evaluate("() => document.querySelector('#sound-form').requestSubmit()")
-    page.wait_for_selector(".notice[data-passing]:has-text('Audio exported. −1')")
+        page.wait_for_selector(".notice[data-passing]:has-text('Audio exported. −1')")  # passes
 
 
 def test_an_audiobook_has_its_verdict_and_another_level_its_number(page, write):

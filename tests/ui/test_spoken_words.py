@@ -15,19 +15,25 @@ SPOKEN = """() => {
   return range ? range.toString() : null;
 }"""
 WATCH = """() => {
+  const { bus, player } = window.tableread;
   window.spokenWords = [];
+  window.begun = null;
+  window.ended = false;
+  const unfollow = bus.on("player.changed", () => {
+    const { line_id: lineId, playing, place, playlist } = player;
+    if (playing) window.begun ??= [lineId, (place - playlist.startOf(lineId)) / 24000];
+  });
   const look = () => {
     const [range] = CSS.highlights.get("spoken") ?? [];
     const word = range?.toString();
     if (word && window.spokenWords.at(-1) !== word) window.spokenWords.push(word);
-    if (window.tableread.player.playing) requestAnimationFrame(look);
+    window.ended = window.begun !== null && !player.playing;
+    if (window.ended) unfollow();
+    else requestAnimationFrame(look);
   };
   look();
 }"""
-OFFSET_S = """([lineId]) => {
-  const { player } = window.tableread;
-  return (player.place - player.playlist.startOf(lineId)) / 24000;
-}"""
+"""From now on: where the next playback begins, the words shown in it, and its end."""
 TEXT = "#lines .line >> nth={} >> css=.line-text"
 FIRST = "The lamp is still burning, and nobody has climbed the stairs since Tuesday."
 
@@ -81,10 +87,9 @@ def press_word(page, number: int, word: str, **how: object) -> None:
 def test_each_word_is_shown_while_it_is_said(scene):
     words_of(scene, 0)
     first = line_ids(scene)[0]
-    scene.evaluate("id => void window.tableread.playback.playLine(id)", first)
-    scene.wait_for_function("() => window.tableread.player.playing")
     scene.evaluate(WATCH)
-    scene.wait_for_function("() => !window.tableread.player.playing")
+    scene.evaluate("id => void window.tableread.playback.playLine(id)", first)
+    scene.wait_for_function("() => window.ended")
     seen = scene.evaluate("() => window.spokenWords")
     said = FIRST.replace(",", "").rstrip(".").split()
     assert len(seen) >= 6, "a busy browser may leave words out"
@@ -95,10 +100,11 @@ def test_each_word_is_shown_while_it_is_said(scene):
 
 def test_alt_and_a_click_on_a_word_plays_from_it(scene):
     starts = {word[0]: word[2] / 1000 for word in words_of(scene, 0)}
+    scene.evaluate(WATCH)
     press_word(scene, 0, "climbed", keys=["Alt"])
-    scene.wait_for_function("() => window.tableread.player.playing")
-    scene.wait_for_function(SPOKEN)
-    at_s = scene.evaluate(OFFSET_S, [line_ids(scene)[0]])
+    scene.wait_for_function("() => window.spokenWords.length")
+    line_id, at_s = scene.evaluate("() => window.begun")
+    assert line_id == line_ids(scene)[0]
     assert at_s >= starts[FIRST.index("climbed")] - 0.01
     assert not scene.evaluate("() => document.activeElement.matches('.line-text')")
 
@@ -113,10 +119,12 @@ def test_a_plain_click_writes_and_plays_nothing(scene):
 def test_alt_enter_plays_from_the_word_at_the_caret(scene):
     starts = {word[0]: word[2] / 1000 for word in words_of(scene, 1)}
     press_word(scene, 1, "late")
+    scene.evaluate(WATCH)
     scene.keyboard.press("Alt+Enter")
-    scene.wait_for_function("() => window.tableread.player.playing")
-    assert scene.evaluate("() => window.tableread.player.line_id") == line_ids(scene)[1]
-    assert scene.evaluate(OFFSET_S, [line_ids(scene)[1]]) >= starts[6] - 0.01
+    scene.wait_for_function("() => window.begun")
+    line_id, at_s = scene.evaluate("() => window.begun")
+    assert line_id == line_ids(scene)[1]
+    assert at_s >= starts[6] - 0.01
     assert scene.inner_text(TEXT.format(1)) == "Is it late already?"
 
 
@@ -127,9 +135,10 @@ def test_words_of_a_text_that_is_being_changed_aren_t_shown(scene):
     scene.keyboard.type(" And")
     scene.evaluate("id => void window.tableread.playback.playLine(id)", line_ids(scene)[1])
     scene.evaluate("() => window.tableread.player.stop()")
+    scene.evaluate(WATCH)
     scene.evaluate("id => void window.tableread.player.playFrom(id, id)", line_ids(scene)[0])
-    scene.wait_for_function("() => window.tableread.player.playing")
-    assert scene.evaluate(SPOKEN) is None
+    scene.wait_for_function("() => window.ended")
+    assert scene.evaluate("() => window.spokenWords") == []
 
 
 @pytest.mark.parametrize(

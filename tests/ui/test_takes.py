@@ -67,7 +67,8 @@ def test_one_changed_word_makes_one_line_and_undo_makes_none(page, write):
 
 
 def test_one_key_makes_another_take_and_both_can_be_compared(page, write):
-    write("Mara: One and two.\nTomas: Three.", 2)
+    # Long enough to be still playing when somebody looks.
+    write(f"Mara: {', '.join(['One and two'] * 12)}.\nTomas: Three.", 2)
     make(page)
     first = take_ids(page)
     choose(page, 0)
@@ -77,12 +78,13 @@ def test_one_key_makes_another_take_and_both_can_be_compared(page, write):
         "old => window.tableread.project.lines[0].take?.take_id !== old", arg=first[0]
     )
     ready(page)
+    page.wait_for_selector("#player[data-playing=true]")  # which ends what is heard of a take
     assert changed(first, take_ids(page)) == [0]
     page.wait_for_function("() => document.querySelectorAll('#takes .take').length === 2")
     old = page.locator(f"#takes .take[data-take='{first[0]}']")
     assert old.locator(".take-choose").inner_text() == "Use"
     old.locator(".take-play").click()
-    assert old.locator(".take-play").get_attribute("aria-pressed") == "true"
+    expect(old.locator(".take-play")).to_have_attribute("aria-pressed", "true")
     old.locator(".take-choose").click()
     page.wait_for_function(
         "old => window.tableread.project.lines[0].take?.take_id === old", arg=first[0]
@@ -145,6 +147,8 @@ def test_many_lines_are_made_again_only_after_a_question_and_one_undo_brings_all
         timeout=60_000,
     )
     ready(page)
+    made = page.evaluate("() => window.tableread.project.lines.map(({ n_takes }) => n_takes)")
+    assert set(made) == {2}, "none was made without the answer"
     page.click("#undo")
     page.wait_for_function(
         "old => window.tableread.project.lines.every(({ take }, at) => take?.take_id === old[at])",
@@ -232,12 +236,12 @@ def test_the_button_says_where_a_new_take_has_no_seed(page, write):
     button = page.locator("#act-again")
     expect(button).to_have_attribute("title", "New take with another seed (R)")
     # What a voice that draws by itself, such as Kokoro, says of itself.
-    page.evaluate(
+    said = page.evaluate(
         """() => {
           const { bus } = window.tableread;
           const state = bus.latest('engine.state');
           bus.emit('engine.state', { ...state, backend: { ...state.backend, seeded: false } });
+          return document.querySelector('#act-again').title; // the studio's own state may come next
         }"""
     )
-    said = "New take, slightly different; this voice engine takes no seed (R)"
-    expect(button).to_have_attribute("title", said)
+    assert said == "New take, slightly different; this voice engine takes no seed (R)"

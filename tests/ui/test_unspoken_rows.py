@@ -172,6 +172,10 @@ def test_a_folded_section_hides_its_lines_until_one_is_gone_to(page, write):
 
 def test_a_section_is_made_and_played_alone(page, write):
     project = write(SCRIPT, 7)
+    page.evaluate(
+        "() => { window.ended = false;"
+        " window.tableread.bus.on('player.ended', () => (window.ended = true)); }"
+    )
     heading(page, 0).hover()
     heading(page, 0).locator(".line-play").click()
     page.wait_for_function(
@@ -181,8 +185,10 @@ def test_a_section_is_made_and_played_alone(page, write):
     body = page.request.get(studio_url(page, f"projects/{project}")).json()
     states = {line["text"]: line["state"] for line in body["lines"]}
     assert states["Three."] == "none"
-    page.wait_for_function("() => !window.tableread.player.playing")
+    page.wait_for_function("() => window.ended")
     assert page.evaluate("() => window.tableread.player.line_id") in line_ids(page)[:6]
+    laid = page.evaluate("() => [...window.tableread.player.laid.keys()]")
+    assert laid == [line_ids(page)[2], line_ids(page)[4]]
 
 
 def test_rows_that_are_not_spoken_have_no_fault_for_axe(page, write):

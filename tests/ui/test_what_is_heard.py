@@ -37,6 +37,8 @@ LAID = """() => {
   for (const byte of bytes) text += String.fromCharCode(byte);
   return btoa(text);
 }"""
+SET_TEXT = """([id, text]) => window.tableread.project.edit(
+  [{ op: 'set', line_ids: [id], fields: { text } }], { group: `text:${id}` })"""
 STATE = "state => window.tableread.project.lines[0].state === state"
 HALF_LAID = "() => window.tableread.player.laid.get(window.tableread.player.line_id) > 24000"
 
@@ -83,6 +85,20 @@ def laid(page):
     return np.frombuffer(base64.b64decode(page.evaluate(LAID)), dtype="<i2")
 
 
+def in_its_middle(page, act, about=None):
+    """Act as soon as all of the line is laid, before it has played to its end."""
+    page.wait_for_function(
+        f"""(about) => {{
+          const {{ player, commands }} = window.tableread;
+          if (!({ALL_LAID})() || !player.playing || player.clock_s <= 0.3) return false;
+          {act};
+          return true;
+        }}""",
+        arg=about,
+        timeout=60_000,
+    )
+
+
 def take(page, server, project):
     """The line's present take as the studio has it on its disk."""
     line = page.request.get(f"{server.url}studio/projects/{project}").json()["lines"][0]
@@ -102,11 +118,7 @@ def begun_anew(page, server, project, samples):
 
 
 def set_text(page, text):
-    page.evaluate(
-        """([id, text]) => window.tableread.project.edit(
-             [{ op: 'set', line_ids: [id], fields: { text } }], { group: `text:${id}` })""",
-        [first_id(page), text],
-    )
+    page.evaluate(SET_TEXT, [first_id(page), text])
 
 
 def test_after_a_change_the_new_words_are_heard(page, write, server):
@@ -122,9 +134,7 @@ def test_after_a_change_the_new_words_are_heard(page, write, server):
 def test_pausing_in_a_line_that_is_changed_then_begins_it_anew(page, write, server):
     project = write(LINE, 1)
     play(page)
-    laid(page)
-    page.wait_for_function("() => window.tableread.player.clock_s > 0.3")
-    page.evaluate("() => window.tableread.player.stop()")
+    in_its_middle(page, "player.stop()")
     set_text(page, OTHER)
     page.evaluate(RECORD)
     page.evaluate("() => void window.tableread.playback.toggle()")
@@ -163,11 +173,8 @@ def test_a_take_chosen_while_another_is_heard_begins_at_once(page, write, server
     page.wait_for_function("() => window.tableread.project.lines[0].n_takes === 2")
     ready(page)
     page.evaluate("() => window.tableread.player.stop()")
-    heard(page)
-    page.wait_for_function("() => window.tableread.player.clock_s > 0.3")
-    page.evaluate(
-        "take => window.tableread.commands.choose(window.tableread.player.line_id, take)", first
-    )
+    play(page)
+    in_its_middle(page, "commands.choose(player.line_id, about)", first)
     page.wait_for_function("id => window.tableread.project.lines[0].take.take_id === id", arg=first)
     begun_anew(page, server, project, laid(page))
 
@@ -230,12 +237,17 @@ def test_an_edit_while_a_line_is_spoken_takes_the_old_words_back(page, write, se
     write(LINE, 1)
     play(page)
     page.wait_for_function(HALF_LAID)
-    set_text(page, OTHER)
-    assert page.evaluate(
-        "() => window.sounds.every(({ node, end }) => end <= node.context.currentTime)"
+    # In one breath, as the studio soon begins to speak the new words.
+    over, playing, state = page.evaluate(
+        f"""([id, text]) => {{
+          ({SET_TEXT})([id, text]);
+          const over = window.sounds.every(({{ node, end }}) => end <= node.context.currentTime);
+          const {{ player, project }} = window.tableread;
+          return [over, player.playing, project.lines[0].state];
+        }}""",
+        [first_id(page), OTHER],
     )
-    assert page.evaluate("() => window.tableread.player.playing")
-    assert page.evaluate(STATE, "queued")
+    assert (over, playing, state) == (True, True, "queued")
     page.evaluate("() => window.tableread.playback.cancel()")
     page.wait_for_function(STATE, arg="none")
 

@@ -1,6 +1,7 @@
 """Words that a take says otherwise are underlined in the row, until somebody finds them right."""
 
 import pytest
+from playwright.sync_api import expect
 from slipping import SLIPS
 from ui_steps import make, set_text
 
@@ -42,8 +43,8 @@ def test_wrong_words_are_underlined_where_they_stand(page, write):
         "() => document.querySelector('#hints-next').textContent === '4 to check'"
     )
     page.click("#lines .line-number >> nth=1")
-    assert "“still” is missing." in page.inner_text("#hints")
-    assert "Heard: " in page.inner_text("#takes .take-text")
+    expect(page.locator("#hints")).to_contain_text("“still” is missing.")
+    expect(page.locator("#takes .take-text")).to_contain_text("Heard: ")
 
     page.focus("#take-fine")
     page.keyboard.press("Enter")
