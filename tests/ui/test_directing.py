@@ -92,6 +92,33 @@ def test_a_take_is_made_compared_and_chosen_in_three_presses(page, write):
     saved(page)
 
 
+def test_a_take_that_plays_goes_on_when_it_is_chosen(page, write):
+    write("Mara: " + "One and two and three. " * 40, 1)
+    make(page)
+    first = take_id(page)
+    choose(page)
+    another(page, 2)
+    page.evaluate(PLAYED)
+    page.locator("#takes .take-play").last.click()
+    page.wait_for_function("take => window.played.includes(take)", arg=first)
+    page.evaluate("""() => {
+      window.pauses = 0;
+      const pause = HTMLMediaElement.prototype.pause;
+      HTMLMediaElement.prototype.pause = function () {
+        window.pauses += !this.paused;
+        return pause.call(this);
+      };
+    }""")
+    page.locator("#takes .take-choose").last.click()
+    expect(page.locator("#takes .take").last).to_have_attribute("data-chosen", "true")
+    saved(page)
+    playing = page.locator("#takes .take-play[aria-pressed=true]")
+    expect(playing).to_have_count(1)
+    assert page.evaluate("() => window.pauses") == 0
+    playing.click()
+    assert page.evaluate("() => window.pauses") == 1
+
+
 @pytest.mark.parametrize("begin", ["key", "button"])
 def test_a_pause_of_three_seconds_takes_two_presses(page, write, begin):
     write("Mara: One.\nTomas: Two.", 2)

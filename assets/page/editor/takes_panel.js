@@ -61,14 +61,17 @@ export class TakesPanel {
     }
   }
 
+  /** Show takes; the one that plays goes on. */
   #put(takes) {
-    this.#hush();
+    const playing = this.#audio.paused ? null : takes.find(({ take_id: takeId, gone }) => takeId === this.#heard && !gone);
+    if (!playing) this.#hush();
     this.#takes = takes;
     const held = this.#held();
     setHidden(byId("takes-part"), !this.#line);
     setHidden(byId("takes-none"), takes.length > 0);
     byId("takes-compare").disabled = byId("takes-keep").disabled = takes.length < 2;
     this.#list.replaceChildren(...takes.map((take, at) => this.#row(take, takes.length - at)));
+    this.#showPlaying(playing?.take_id ?? null);
     this.#showMarks();
     this.#drawWaves();
     if (held) this.#hold(held);
