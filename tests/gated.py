@@ -58,3 +58,6 @@ class GatedDraft(DraftBackend):
         while not self._gate.acquire(timeout=0.02):
             if request.cancelled():
                 raise Cancelled
+        if request.cancelled():
+            self._gate.release()  # for a line that will be spoken
+            raise Cancelled

@@ -482,6 +482,9 @@ def test_a_core_that_cannot_be_reset_is_told_and_nobody_waits_for_ever():
                 rig.speak(paper_task(1, 5))
         with pytest.raises(ModelUnavailable, match="load it again"):
             rig.speak(paper_task(1, 5))
+        give_up_s = time.monotonic() + PATIENCE_S
+        while rig.engine.health().alive and time.monotonic() < give_up_s:
+            time.sleep(0.01)  # its thread ends after the last line was told
         assert not rig.engine.health().alive
 
 

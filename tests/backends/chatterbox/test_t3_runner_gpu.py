@@ -8,8 +8,8 @@ pytest.importorskip("chatterbox", reason="the neural voices' packages are not in
 
 import numpy as np
 import torch
-from chatterbox_checkpoint import checkpoint
-from chatterbox_lines import THREE, Desk, lines_of, tokens_together
+from chatterbox_checkpoint import VARIANTS, checkpoint
+from chatterbox_lines import Desk, lines_of, tokens_together
 
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.chatterbox.s3gen import RequestNoise, UndecodedTokens
@@ -24,7 +24,7 @@ pytestmark = [
 LIVELY = 0.8
 
 
-@pytest.fixture(params=THREE)
+@pytest.fixture(params=VARIANTS)
 def desk(request, tmp_path_factory) -> Desk:
     return Desk(request.param, checkpoint(request.param, tmp_path_factory), "cuda")
 
