@@ -198,3 +198,23 @@ def test_lines_have_what_their_character_has_and_may_say_otherwise(page, write, 
     page.click("#params .param-reset:not([hidden])")
     page.wait_for_function("() => !('speed' in window.tableread.project.lines[1].params)")
     assert page.input_value(speed) == "1.5"
+
+
+def test_a_voice_is_heard_though_the_list_is_asked_for_twice_while_it_opens(page, write):
+    write(SCENE, 4)
+    held = []
+    page.route("**/voices?speaker=*", lambda route: held.append(route))
+    page.click("#cast .voice-choice >> nth=0")
+    page.wait_for_selector("#voice-picker[open]")
+    while len(held) < 1:
+        page.wait_for_timeout(10)
+    added = page.request.post(studio_url(page, "speakers"), data={"name": "Zoe Marsh"}).json()
+    while len(held) < 2:
+        page.wait_for_timeout(10)
+    with page.expect_response("**/voices?speaker=*"):
+        held[0].continue_()
+    held[1].continue_()
+    page.unroute("**/voices?speaker=*")
+    page.wait_for_selector("#voice-picker[data-heard]")
+    page.keyboard.press("Escape")
+    page.request.delete(studio_url(page, f"speakers/{added['speaker_id']}"))

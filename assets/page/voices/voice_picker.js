@@ -35,6 +35,8 @@ export class VoicePicker {
   /** @type {string | null} */
   #at = null;
   #asked = 0;
+  /** @type {Promise<void>} */
+  #listed;
   #more;
   /** @type {string | null} */
   #shownFor = null;
@@ -98,19 +100,27 @@ export class VoicePicker {
     return speakers[speakers.findIndex(({ name }) => name === this.#speaker.name) + 1] ?? null;
   }
 
-  async #reload() {
+  /** Resolves when the list that was asked for last is shown. */
+  #reload() {
+    return (this.#listed = this.#list());
+  }
+
+  async #list() {
     const asked = (this.#asked += 1);
     const speaker = this.#speaker;
     /** @type {VoiceList | null} */
     let found = null;
     await this.#sheet.tries(async () => (found = await api.listVoices(this.#project.id, speaker.name)));
-    if (!found || asked !== this.#asked || !this.#sheet.isOpen) return;
+    if (!this.#sheet.isOpen) return undefined;
+    if (asked !== this.#asked) return this.#listed;
+    if (!found) return undefined;
     const isShown = this.#shownFor === speaker.name && JSON.stringify(found) === JSON.stringify(this.#found);
     this.#found = found;
-    if (isShown) return; // a row that is rebuilt would lose the focus
+    if (isShown) return undefined; // a row that is rebuilt would lose the focus
     this.#shownFor = speaker.name;
     this.#offerFilters();
     this.#show();
+    return undefined;
   }
 
   /** A press opened the picker: what it makes audible is asked for in the same press, as Safari demands. */
