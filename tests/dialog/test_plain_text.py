@@ -51,6 +51,11 @@ def test_the_addresses_of_links_are_named(text, addresses):
     assert f"The addresses of links aren't spoken; they are left out: {addresses}" in notices(text)
 
 
+def test_links_are_named_after_what_stands_above_them():
+    read = read_dialog_text("## The lamp\n\n**Emma:** See [it](http://x.y).\n\n**Tom:** Ho.")
+    assert [notice.line_number for notice in read.notices] == [1, 3]
+
+
 @pytest.mark.parametrize(
     "text", ["# see [it](http://x.y)\nEmma: Hey.", "Emma: https://x.y, [sighs] (softly)."]
 )

@@ -94,9 +94,7 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
         remarks.add(GUTENBERG_NOTICE, cut)
     rows = mark_headings(rows)
     is_marked, is_named = has_blocks(rows), has_bold_names(rows)
-    for number, row in rows:
-        if is_marked or not row.startswith(("#", "//", "\\")):  # those are kept as they are
-            remarks.add_links(row, number)
+    written = rows
     if is_marked:
         rows = read_markdown(rows)
     rows = join_brackets(split_turns(read_testimony(rows)))
@@ -106,6 +104,9 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     reader = _PlainTextReader(rows, remarks, narrator, play=play, is_marked=is_marked)
     reader.is_prose = play is None and not is_named and is_prose(rows, reader.names)
     reader.read_all()
+    for number, row in written:
+        if is_marked or not row.startswith(("#", "//", "\\")):  # those are kept as they are
+            remarks.add_links(row, number)
     return PlainText(reader.script.finish(), reader.title, reader.unspoken)
 
 
