@@ -225,7 +225,9 @@ def _add_sound(parser: argparse.ArgumentParser) -> None:
         help="beside each sound a .srt in short lines; in a .zip scene.srt and scene.vtt",
     )
     parser.add_argument(
-        "--podcast", action="store_true", help="a .zip with chapters and transcript as JSON, too"
+        "--podcast",
+        action="store_true",
+        help="chapters and transcript as JSON beside the sound (in a .zip: within it)",
     )
 
 

@@ -96,8 +96,7 @@ class ProgramCalls:
             await self._follow(job)
             if job.state is JobState.CANCELLED:
                 raise Cancelled(job.fatal_message or "The render was stopped.")
-            titles = {one.name: one.title for one in self._studio.backends().values()}
-            scene = build_scene(job).described("", titles)
+            scene = self._studio.describe_scene(build_scene(job), "")
             made = await asyncio.to_thread(
                 self._studio.spoken_files.make,
                 f"{name}.{suffix}",

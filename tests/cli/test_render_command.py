@@ -140,6 +140,26 @@ def test_captions_lie_beside_the_sound_and_gaps_move_them(command: Command) -> N
     assert command.run(script, "--gap", "31") == 2
 
 
+def test_podcast_files_lie_beside_the_sound(command: Command) -> None:
+    script = command.write("## One\nIda: (softly) Good [pause] evening.\n## Two\nTom: Yes.")
+    command.out = command.folder / "episode.mp3"
+    assert command.run(script, "--podcast") == 0
+    transcript = json.loads((command.folder / "episode.transcript.json").read_bytes())
+    bodies = [one["body"] for one in transcript["segments"]]
+    assert bodies == ["Good", "evening.", "Yes."]
+    chapters = json.loads((command.folder / "episode.chapters.json").read_bytes())
+    assert [one["title"] for one in chapters["chapters"]] == ["One", "Two"]
+
+
+def test_files_of_lines_are_numbered_by_line(command: Command) -> None:
+    script = command.write(f"Ida: {'Yes. ' * 300}[pause] And.\n[pause:1s]\nTom: Two.")
+    command.out = command.folder / "scene.zip"
+    assert command.run(script, "--names", "{number}-{speaker}") == 0
+    with zipfile.ZipFile(command.out) as archive:
+        lines = sorted(name for name in archive.namelist() if name.startswith("0"))
+    assert lines == ["0001-Ida-2.wav", "0001-Ida-3.wav", "0001-Ida.wav", "0002-Tom.wav"]
+
+
 def test_a_scene_without_a_loudness_leaves_its_lines(
     command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -209,8 +209,7 @@ def audio(
     job = stream.job
     if job.state is JobState.RUNNING:
         raise Conflict("The dialog is still being rendered; follow its events to the end.")
-    titles = {name: backend.title for name, backend in studio.backends().items()}
-    scene = build_scene(job).described(sound.title, titles)
+    scene = studio.describe_scene(build_scene(job), sound.title)
     scene = replace(
         scene,
         tags=replace(scene.tags, cover=stream.cover),
