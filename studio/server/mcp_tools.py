@@ -73,9 +73,7 @@ class ReadArguments(_Arguments):
     """Read a project's lines."""
 
     project_id: str = Field(max_length=100, description="Of list_projects.")
-    first: int = Field(
-        1, ge=1, description="The row to begin with; pauses and notes are rows, too."
-    )
+    first: int = Field(1, ge=1, description="The row to begin with; pauses are rows, too.")
     limit: int = Field(_MAX_LINES, ge=1, le=_MAX_LINES)
 
 
