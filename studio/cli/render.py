@@ -208,10 +208,13 @@ class RenderArguments:
     characters: Mapping[str, Character] = field(default_factory=dict)
     gap_s: float = 0.0
 
-    def describe(self, scene: Scene, output: Path, studio: Studio) -> Scene:
-        """A scene with the tags that were asked for."""
-        stem = "" if output == STANDARD else output.stem
-        described = studio.describe_scene(scene, stem if self.title is None else self.title)
+    def describe(self, scene: Scene, output: Path, studio: Studio, title: str | None) -> Scene:
+        """A scene with the tags that were asked for; `title` is that of the script."""
+        if self.title is not None:
+            title = self.title
+        elif title is None:
+            title = "" if output == STANDARD else output.stem
+        described = studio.describe_scene(scene, title)
         return replace(described, tags=replace(described.tags, cover=self.cover))
 
     @classmethod
@@ -338,7 +341,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
             lambda: time_render(job, dialog, studio.aligner),
             notice,
         )
-        describe = partial(arguments.describe, studio=studio)
+        describe = partial(arguments.describe, studio=studio, title=parsed.title)
         written = _write(job, arguments, folder, documents, describe)
     lines = sum(not isinstance(line, Unspoken) for line in parsed.dialog)
     report(job, lines, written, arguments)

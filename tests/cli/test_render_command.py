@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import mutagen.mp3
 import numpy as np
 import pytest
 import soundfile
@@ -141,9 +142,12 @@ def test_captions_lie_beside_the_sound_and_gaps_move_them(command: Command) -> N
 
 
 def test_podcast_files_lie_beside_the_sound(command: Command) -> None:
-    script = command.write("## One\nIda: (softly) Good [pause] evening.\n## Two\nTom: Yes.")
+    lines = "# The Weir\n\n## One\nIda: (softly) Good [pause] evening.\n## Two\nTom: Yes."
+    script = command.write(lines)
     command.out = command.folder / "episode.mp3"
     assert command.run(script, "--podcast") == 0
+    tags = mutagen.mp3.MP3(command.out).tags
+    assert (tags["TIT2"].text, tags["TLAN"].text) == (["The Weir"], ["eng"])
     transcript = json.loads((command.folder / "episode.transcript.json").read_bytes())
     bodies = [one["body"] for one in transcript["segments"]]
     assert bodies == ["Good", "evening.", "Yes."]
