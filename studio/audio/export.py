@@ -30,7 +30,7 @@ from studio.audio.encode import (
 from studio.audio.file_tags import FileTags, write_id3
 from studio.audio.mastering import NO_MASTERING, Master, open_mixdown
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
-from studio.dialog.spoken_text import find_said
+from studio.dialog.said_text import find_said
 from studio.errors import BadInput, StorageFailed
 from studio.storage.disk import open_atomic, storage_errors
 

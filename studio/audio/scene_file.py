@@ -266,7 +266,7 @@ def describe_result(loudness: Loudness, options: ExportOptions) -> tuple[str, ..
         return ()
     return (
         f"It stays at {loudness.lufs:.1f} LUFS instead of {target.level_db:g}: the loudest moments"
-        " leave no more room. Even out the voices, or choose a lower loudness.",
+        " leave no more room. Match speaker loudness, or choose a lower loudness.",
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import PurePath
 
 from studio.dialog.formats.caption_writer import escape_vtt, format_time
 from studio.dialog.planning import split_sentences
-from studio.dialog.spoken_text import find_said
+from studio.dialog.said_text import find_said
 from studio.hearing.caption_cues import (
     MAX_CAPTION_CHARS,
     CaptionCue,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.spoken_text import find_said
+from studio.dialog.said_text import find_said
 
 
 @pytest.mark.parametrize(
