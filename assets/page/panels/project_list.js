@@ -4,6 +4,7 @@ import { Bus } from "../core/bus.js";
 import { askDialog, byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { fold, formatAgo, formatBytes, formatCount, formatDate, formatDay, formatLength } from "../core/format.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
+import { RowFocus } from "../core/row_focus.js";
 import { t, translateServer } from "../core/texts.js";
 
 /** The disk space of deleted takes and projects, and freeing it. */
@@ -69,6 +70,7 @@ export class ProjectList {
   #project;
   #space;
   #search = byId("projects-search");
+  #focus = new RowFocus(byId("projects"), ".project-item");
 
   /** @param {import("../document/project.js").Project} project @param {() => void} close closes the list */
   constructor(project, close) {
@@ -100,6 +102,7 @@ export class ProjectList {
   #filter() {
     const wanted = this.#search.hidden ? "" : fold(this.#search.value);
     for (const row of byId("projects").children) setHidden(row, !fold(row.dataset.name).includes(wanted));
+    this.#focus.mark();
   }
 
   /** Projects of the same name are shown with the time of day, too. */
