@@ -468,7 +468,7 @@ class SceneExports:
         with self._lock:
             export = self._exports.get(export_id)
         if export is None or export.spec.project_id != project_id:
-            raise NotFound("This file isn't there any more. Save the sound again.")
+            raise NotFound("This file isn't there any more. Export the audio again.")
         return export
 
     def drop(self, export: SceneExport) -> None:

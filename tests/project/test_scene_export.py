@@ -139,7 +139,7 @@ def test_an_older_file_makes_room(
         turns.release()
         made.append(exports.begin(order_of(session, suffix, "rendered")))
         assert ended(made[-1]) is ExportState.DONE
-    with pytest.raises(NotFound, match="Save the sound again"):
+    with pytest.raises(NotFound, match="Export the audio again"):
         exports.find(session.project_id, made[0].export_id)
     until(lambda: len(folders(tmp_path)) == 2)
     with pytest.raises(NotFound):
