@@ -160,7 +160,9 @@ async def _try_voice(call: _ToolCall, given: TryArguments) -> Content:
 
 async def _list_projects(call: _ToolCall, _: NoArguments) -> Content:
     found = await asyncio.to_thread(call.studio.projects.list_summaries)
-    return [_say([{"project_id": p.project_id, "name": p.name, "lines": p.lines} for p in found])]
+    return [
+        _say([{"project_id": p.project_id, "name": p.name, "lines": p.numbered} for p in found])
+    ]
 
 
 async def _read_project(call: _ToolCall, given: ReadArguments) -> Content:

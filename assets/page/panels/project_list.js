@@ -106,7 +106,7 @@ export class ProjectList {
   }
 
   /** Projects of the same name are shown with the time of day, too. */
-  #row({ project_id: id, name: own, lines, audio_s: seconds, edited_at: editedAt, problem }, isOnly) {
+  #row({ project_id: id, name: own, numbered, audio_s: seconds, edited_at: editedAt, problem }, isOnly) {
     const row = fromTemplate("project-template");
     const name = shown(own);
     row.dataset.name = name;
@@ -114,7 +114,7 @@ export class ProjectList {
     setText(find("-name"), name);
     const sound = seconds ? `, ${formatLength(seconds)}` : "";
     const edited = isOnly ? formatAgo(editedAt) : [...new Set([formatAgo(editedAt), formatDay(editedAt)])].join(", ");
-    setText(find("-about"), translateServer(problem) ?? `${formatCount(lines ?? 0, "line")}${sound} · ${edited}`);
+    setText(find("-about"), translateServer(problem) ?? `${formatCount(numbered ?? 0, "line")}${sound} · ${edited}`);
     find("-about").title = `${problem ? `${problem} ` : ""}${t`Edited ${formatDate(editedAt)}`}`;
     find("").addEventListener("click", () => this.events.emit("open", id));
     find("-export").href = api.exportUrl(id, "tableread");
