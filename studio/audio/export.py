@@ -123,6 +123,7 @@ class Caption:
             started; empty when unknown.
         number: As the page numbers its line, without pauses, headings and notes; None where there
             is no page, so that the lines of the timeline are counted.
+        written: The whole line's text, of which `text` may be a part, with pronunciations.
     """
 
     line_number: int | None = None
@@ -132,6 +133,7 @@ class Caption:
     at_s: Mapping[str, float] = field(default_factory=dict)
     line_id: str | None = None
     number: int | None = None
+    written: str | None = None
 
     @property
     def said(self) -> str:

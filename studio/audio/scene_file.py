@@ -172,8 +172,7 @@ class Scene:
 
     def write_podcast_files(self) -> dict[str, bytes]:
         """Chapters, where there are any, and transcript by their names."""
-        said = {idx: (caption.speaker, caption.said) for idx, caption in self.captions.items()}
-        return write_podcast_files(self.timeline, said, self.list_chapters())
+        return write_podcast_files(self.timeline, self.captions, self.list_chapters())
 
     def _write_file(
         self,

@@ -590,9 +590,9 @@ def build_scene(job: Job) -> Scene:
         _build_part(record, gaps_s.get(idx, 0.0), job.spec)
         for idx, record in enumerate(job.records)
     )
-    numbers = _number_lines(job)
+    numbers = job.spec.plan.number_lines()
     captions = {
-        idx: _build_caption(record, messages.get(idx), numbers)
+        idx: _build_caption(record, messages.get(idx), job.spec.plan, numbers)
         for idx, record in enumerate(job.records)
     }
     spoken = [one.segment for one in job.records if isinstance(one.segment, SpeechSegment)]
@@ -620,15 +620,8 @@ def _build_part(record: SegmentRecord, gap_s: float, spec: JobSpec) -> TimelineP
     return TakePart(segment_idx, record.path, level_db, gap_s, pan)
 
 
-def _number_lines(job: Job) -> dict[int, int]:
-    """The number of each line that sounds as a page has it, without the pauses, by its index."""
-    segments = (one.segment for one in job.records)
-    sounding = (one.line_idx for one in segments if not isinstance(one, SilenceSegment))
-    return {line_idx: number for number, line_idx in enumerate(dict.fromkeys(sounding), start=1)}
-
-
 def _build_caption(
-    record: SegmentRecord, message: str | None, numbers: Mapping[int, int]
+    record: SegmentRecord, message: str | None, plan: Plan, numbers: Mapping[int, int]
 ) -> Caption:
     segment = record.segment
     return Caption(
@@ -638,6 +631,7 @@ def _build_caption(
         (message,) if message else (),
         record.timestamps_s,
         number=numbers.get(segment.line_idx),
+        written=plan.find_text(segment.line_idx),
     )
 
 

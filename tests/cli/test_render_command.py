@@ -144,24 +144,25 @@ def test_captions_lie_beside_the_sound_and_gaps_move_them(command: Command) -> N
 def test_podcast_files_lie_beside_the_sound(command: Command) -> None:
     lines = "# The Weir\n\n## One\nIda: (softly) Good [pause] evening.\n## Two\nTom: Yes."
     script = command.write(lines)
+    words = command.write("evening,eefning\n", "words.csv")
     command.out = command.folder / "episode.mp3"
-    assert command.run(script, "--podcast") == 0
+    assert command.run(script, "--podcast", "--pronunciations", str(words)) == 0
     tags = mutagen.mp3.MP3(command.out).tags
     assert (tags["TIT2"].text, tags["TLAN"].text) == (["The Weir"], ["eng"])
     transcript = json.loads((command.folder / "episode.transcript.json").read_bytes())
     bodies = [one["body"] for one in transcript["segments"]]
-    assert bodies == ["Good", "evening.", "Yes."]
+    assert bodies == ["Good evening.", "Yes."]
     chapters = json.loads((command.folder / "episode.chapters.json").read_bytes())
     assert [one["title"] for one in chapters["chapters"]] == ["One", "Two"]
 
 
 def test_files_of_lines_are_numbered_by_line(command: Command) -> None:
-    script = command.write(f"Ida: {'Yes. ' * 300}[pause] And.\n[pause:1s]\nTom: Two.")
+    script = command.write(f"Ida: {'Yes. ' * 300}[pause] And.\nTom: (beat)\n[pause:1s]\nTom: Two.")
     command.out = command.folder / "scene.zip"
     assert command.run(script, "--names", "{number}-{speaker}") == 0
     with zipfile.ZipFile(command.out) as archive:
         lines = sorted(name for name in archive.namelist() if name.startswith("0"))
-    assert lines == ["0001-Ida-2.wav", "0001-Ida-3.wav", "0001-Ida.wav", "0002-Tom.wav"]
+    assert lines == ["0001-Ida-2.wav", "0001-Ida-3.wav", "0001-Ida.wav", "0003-Tom.wav"]
 
 
 def test_a_scene_without_a_loudness_leaves_its_lines(
