@@ -170,7 +170,7 @@ def test_a_scene_without_a_loudness_leaves_its_lines(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert command.run(command.write("[pause:2s]"), "--loudness", "podcast") == 2
-    assert "Save it as rendered" in command.stderr
+    assert "Save it at the original level" in command.stderr
     assert not command.out.exists()
     assert str(next(tmp_path.glob("tableread-*"))) in command.stderr
 

@@ -114,7 +114,7 @@ def test_a_dialog_of_silence_has_no_loudness(client: TestClient) -> None:
     for audio_format in ("wav", "opus"):
         answer = client.get(f"/v1/dialogs/{dialog['id']}/audio?format={audio_format}")
         assert answer.status_code == 400
-        assert "Save it as rendered" in answer.json()["error"]["message"]
+        assert "Save it at the original level" in answer.json()["error"]["message"]
 
 
 def test_the_document_tells_of_the_loudness(client: TestClient) -> None:
