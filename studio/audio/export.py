@@ -30,6 +30,7 @@ from studio.audio.encode import (
 from studio.audio.file_tags import FileTags, write_id3
 from studio.audio.mastering import NO_MASTERING, Master, open_mixdown
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
+from studio.dialog.said_text import find_said
 from studio.errors import BadInput, StorageFailed
 from studio.storage.disk import open_atomic, storage_errors
 
@@ -122,6 +123,7 @@ class Caption:
             started; empty when unknown.
         number: As the page numbers its line, without pauses, headings and notes; None where there
             is no page, so that the lines of the timeline are counted.
+        written: The whole line's text, of which `text` may be a part, with pronunciations.
     """
 
     line_number: int | None = None
@@ -131,6 +133,12 @@ class Caption:
     at_s: Mapping[str, float] = field(default_factory=dict)
     line_id: str | None = None
     number: int | None = None
+    written: str | None = None
+
+    @property
+    def said(self) -> str:
+        """What is heard of its text: no pauses, sounds and stage directions."""
+        return find_said(self.text or "")[0]
 
 
 NO_CAPTION = Caption()
@@ -148,7 +156,6 @@ class FileForm:
         mp3: How an MP3 is encoded where no bit rate is given.
         kbps: Bit rate of MP3, AAC and Opus; None for the usual one.
         names: How the files of lines in a zip are named, with the fields of `check_names`.
-        podcast: Whether a zip has chapters and transcript as podcasts have them.
         documents: Further files of a zip by name, such as captions.
     """
 
@@ -156,7 +163,6 @@ class FileForm:
     mp3: Mp3Settings = STUDIO_MP3
     kbps: int | None = None
     names: str = FILE_NAMES
-    podcast: bool = False
     documents: Mapping[str, bytes] = field(default_factory=dict)
 
     def rate_hz(self, audio_format: AudioFormat) -> int:
@@ -257,7 +263,7 @@ def export_zip(
         else:
             _add_mastered(archive, timeline, named, path.parent, master, on_progress)
         _add_json(archive, "manifest.json", _build_manifest(timeline, captions, named))
-        add_documents(archive, timeline, captions, form)
+        add_documents(archive, form)
 
 
 def iter_audible(timeline: Timeline) -> Iterator[TimelineEntry]:
@@ -401,13 +407,14 @@ def name_files(
     taken: set[str] = set()
     for segment_idx in audible:
         caption = captions.get(segment_idx, NO_CAPTION)
+        words = caption.said.split()
         name = pattern.format(
             number=f"{caption.number or numbers[segment_idx]:04d}",
             segment=f"{segment_idx + 1:04d}",
             id=caption.line_id or f"{segment_idx:04d}",
             speaker=build_file_label(caption.speaker or "audio"),
-            words=build_file_label(" ".join((caption.text or "").split()[:_MAX_WORDS])),
-        )
+            words=build_file_label(" ".join(words[:_MAX_WORDS])) if words else "",
+        ).rstrip(" -_")
         safe = "".join(char if char not in '<>:"/\\|?*' and char >= " " else "_" for char in name)
         number = 1
         while (unique := f"{safe}{f'-{number}' if number > 1 else ''}.wav").lower() in taken:
@@ -417,47 +424,10 @@ def name_files(
     return named
 
 
-def add_documents(
-    archive: zipfile.ZipFile,
-    timeline: Timeline,
-    captions: Mapping[int, Caption],
-    form: FileForm,
-) -> None:
+def add_documents(archive: zipfile.ZipFile, form: FileForm) -> None:
     """Add what a zip holds besides its sound."""
     for name, data in form.documents.items():
         archive.writestr(name, data, zipfile.ZIP_DEFLATED)
-    if form.podcast:
-        _add_podcast_files(archive, timeline, captions, form.tags)
-
-
-def _add_podcast_files(
-    archive: zipfile.ZipFile,
-    timeline: Timeline,
-    captions: Mapping[int, Caption],
-    tags: FileTags,
-) -> None:
-    """Chapters and transcript as the podcast namespace has them (`podcast:chapters`, JSON)."""
-    if tags.chapters:
-        chapters = [
-            {"startTime": round(one.start_s, 3), "endTime": round(one.end_s, 3), "title": one.title}
-            for one in tags.chapters
-        ]
-        _add_json(archive, "chapters.json", {"version": "1.2.0", "chapters": chapters})
-    spoken = [
-        (entry, caption)
-        for entry in iter_audible(timeline)
-        if (caption := captions.get(entry.segment_idx, NO_CAPTION)).text
-    ]
-    segments = [
-        {
-            "speaker": caption.speaker,
-            "startTime": round(entry.start_s, 3),
-            "endTime": round(entry.end_sample / STUDIO_RATE_HZ, 3),
-            "body": caption.text,
-        }
-        for entry, caption in spoken
-    ]
-    _add_json(archive, "transcript.json", {"version": "1.0.0", "segments": segments})
 
 
 def build_file_label(speaker: str) -> str:

@@ -21,6 +21,7 @@ from av.stream import Disposition
 from PIL import Image, UnidentifiedImageError
 
 from studio import __version__
+from studio.dialog.model import name_key
 from studio.errors import BadInput
 
 SOFTWARE = f"Tableread {__version__}"
@@ -31,11 +32,13 @@ _CODES = """
 ar:ara bg:bul bn:ben ca:cat cs:ces da:dan de:deu el:ell en:eng es:spa et:est fa:fas fi:fin fr:fra
 gu:guj he:heb hi:hin hr:hrv hu:hun id:ind is:isl it:ita ja:jpn ka:kat kk:kaz ko:kor lt:lit lv:lav
 mk:mkd ms:msa nb:nob nl:nld no:nor pl:pol pt:por ro:ron ru:rus sk:slk sl:slv sq:sqi sr:srp sv:swe
-sw:swa ta:tam te:tel th:tha tr:tur uk:ukr ur:urd vi:vie zh:zho
+sw:swa ta:tam te:tel th:tha tr:tur uk:ukr ur:urd vi:vie zh:zho cmn:zho
 """
 _THREE_LETTERS = dict(pair.split(":") for pair in _CODES.split())
 """ISO 639-2 codes, which an MP4 has; of the languages that voices here speak."""
 _MS = Fraction(1, 1000)
+_ID3_HEAD_BYTES = 10
+_UTF_16_NOTHING = "".encode("utf-16") + b"\0\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,14 @@ def find_common_language(languages: Iterable[str | None]) -> str | None:
     """The language that most lines have; None if most have none."""
     counted = Counter(languages).most_common(1)
     return counted[0][0] if counted else None
+
+
+def list_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Each name once, as it is written first; names that differ only in case are one."""
+    found: dict[str, str] = {}
+    for name in names:
+        found.setdefault(name_key(name), name)
+    return tuple(found.values())
 
 
 def read_cover(path: Path) -> Cover:
@@ -141,7 +152,26 @@ def write_id3(file: BinaryIO, tags: FileTags) -> int:
         container.add_stream("libmp3lame", rate=24_000, layout="mono")
         set_tags(container, tags)
         container.start_encoding()  # writes the tag, which without a packet nothing else would
-    return file.write(head.getvalue())
+    return file.write(_add_comment(head.getvalue(), tags))
+
+
+def _add_comment(tag: bytes, tags: FileTags) -> bytes:
+    """An ID3 tag with a comment where players look for it: FFmpeg has no frame for one.
+
+    Source: ID3v2.3.0, sections 3.1 and 4.11.
+    """
+    if not tags.comment:
+        return tag
+    language = (_find_three_letters(tags.language) or "und").encode()
+    text = b"\1" + language + _UTF_16_NOTHING + tags.comment.encode("utf-16")
+    frame = struct.pack(f">4sIH{len(text)}s", b"COMM", len(text), 0, text)
+    size = len(tag) - _ID3_HEAD_BYTES + len(frame)
+    sizes = bytes(size >> shift & 0x7F for shift in (21, 14, 7, 0))
+    return tag[:6] + sizes + frame + tag[_ID3_HEAD_BYTES:]
+
+
+def _find_three_letters(language: str | None) -> str | None:
+    return _THREE_LETTERS.get((language or "").split("-")[0])
 
 
 def set_tags(container: Any, tags: FileTags) -> None:
@@ -153,10 +183,15 @@ def set_tags(container: Any, tags: FileTags) -> None:
             fields["METADATA_BLOCK_PICTURE"] = base64.b64encode(_picture_block(tags.cover)).decode()
         stream.metadata.update(fields)
         return
+    code = _find_three_letters(tags.language)
     container.metadata.update(tags.fields())
     if name == "flac":
         container.metadata.update(_vorbis_chapters(tags.chapters))
-    elif name == "mp4" and (code := _THREE_LETTERS.get((tags.language or "").split("-")[0])):
+    elif name == "mp3":
+        container.metadata.pop("comment", None)  # see `_add_comment`
+        if code:
+            container.metadata["language"] = code
+    elif name == "mp4" and code:
         stream.metadata["language"] = code
     if tags.chapters and name != "flac":
         container.set_chapters(

@@ -215,7 +215,7 @@ def find_acx_faults(loudness: Loudness) -> tuple[str, ...]:
     if not _ACX_RMS_DB[0] <= loudness.rms_db <= _ACX_RMS_DB[1]:
         faults.append(
             f"Its level is {loudness.rms_db:.1f} dB RMS, and {_ACX_RMS_DB[0]:.0f} to "
-            f"{_ACX_RMS_DB[1]:.0f} are asked for: shorten long pauses, or even out the voices."
+            f"{_ACX_RMS_DB[1]:.0f} are asked for: shorten long pauses, or match speaker loudness."
         )
     if loudness.peak_db > _ACX_PEAK_DB:
         faults.append(

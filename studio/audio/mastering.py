@@ -286,7 +286,7 @@ def plan_master(
     if math.isinf(missing_db):
         raise BadInput(
             "The scene is too quiet or too short to have a loudness: nothing in it lasts 0.4 s and"
-            " can be heard. Save it as rendered, or read more of it first."
+            " can be heard. Save it at the original level, or generate more of it first."
         )
     if found.true_peak_db + missing_db <= ceiling_db - _TOLERANCE_DB:
         return Master(missing_db, evened.voices_db)

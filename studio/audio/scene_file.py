@@ -26,6 +26,7 @@ from studio.audio.file_tags import Chapter, FileTags
 from studio.audio.kept_loudness import LoudnessStore, Measurement, identify_scene
 from studio.audio.loudness import Loudness, find_acx_faults, measure_file_loudness, measure_loudness
 from studio.audio.mastering import BlockObserver, LevelScale, Master, Mastering, plan_master
+from studio.audio.podcast_files import write_podcast_files
 from studio.audio.timeline import Timeline
 from studio.audio.tracks import export_tracks
 from studio.dialog.model import name_key
@@ -165,7 +166,13 @@ class Scene:
         documents: dict[str, bytes] = {}
         if options.captions and _is_zip(path):
             documents = {f"scene{suffix}": data for suffix, data in self.write_captions().items()}
-        return FileForm(tags, mp3, options.kbps, options.names, options.podcast, documents)
+        if options.podcast and _is_zip(path):
+            documents |= self.write_podcast_files()
+        return FileForm(tags, mp3, options.kbps, options.names, documents)
+
+    def write_podcast_files(self) -> dict[str, bytes]:
+        """Chapters, where there are any, and transcript by their names."""
+        return write_podcast_files(self.timeline, self.captions, self.list_chapters())
 
     def _write_file(
         self,
@@ -258,7 +265,7 @@ def describe_result(loudness: Loudness, options: ExportOptions) -> tuple[str, ..
         return ()
     return (
         f"It stays at {loudness.lufs:.1f} LUFS instead of {target.level_db:g}: the loudest moments"
-        " leave no more room. Even out the voices, or choose a lower loudness.",
+        " leave no more room. Match speaker loudness, or choose a lower loudness.",
     )
 
 

@@ -99,7 +99,7 @@ def export_tracks(
             tracks, captions, form.tags.chapters, is_stereo=timeline.n_channels == 2
         )
         archive.writestr("scene.rpp", project, zipfile.ZIP_DEFLATED)
-        add_documents(archive, timeline, captions, form)
+        add_documents(archive, form)
 
 
 def _group_tracks(timeline: Timeline, captions: Mapping[int, Caption]) -> list[Track]:
@@ -149,6 +149,11 @@ def _format_label(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
     return " ".join(f"{caption.speaker}: {caption.text or ''}".split())
 
 
+def _name_item(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
+    caption = captions.get(entry.segment_idx, NO_CAPTION)
+    return RECORDINGS if caption.speaker is None else f"{caption.speaker}: {caption.said}"
+
+
 def _write_reaper_project(
     tracks: Iterable[Track],
     captions: Mapping[int, Caption],
@@ -172,7 +177,7 @@ def _write_reaper_project(
                 "    <ITEM",
                 f"      POSITION {entry.start_s:.9f}",
                 f"      LENGTH {entry.duration_s:.9f}",
-                f"      NAME {_quote(_format_label(entry, captions))}",
+                f"      NAME {_quote(_name_item(entry, captions))}",
                 f"      SOFFS {entry.start_s:.9f}",
                 "      <SOURCE WAVE",
                 f"        FILE {_quote(track.file_name)}",

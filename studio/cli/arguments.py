@@ -210,7 +210,9 @@ def _add_sound(parser: argparse.ArgumentParser) -> None:
         choices=_BIT_RATES_KBPS,
         help=f"of MP3, Opus and AAC: {', '.join(map(str, _BIT_RATES_KBPS))}",
     )
-    parser.add_argument("--title", metavar="T", help="in the file's tags (default: OUT's name)")
+    parser.add_argument(
+        "--title", metavar="T", help="in the file's tags (default: the script's, else OUT's name)"
+    )
     parser.add_argument("--cover", metavar="IMAGE", type=Path, help="a JPEG or PNG for the tags")
     parser.add_argument(
         "--names",
@@ -225,7 +227,9 @@ def _add_sound(parser: argparse.ArgumentParser) -> None:
         help="beside each sound a .srt in short lines; in a .zip scene.srt and scene.vtt",
     )
     parser.add_argument(
-        "--podcast", action="store_true", help="a .zip with chapters and transcript as JSON, too"
+        "--podcast",
+        action="store_true",
+        help="chapters and transcript as JSON beside the sound (in a .zip: within it)",
     )
 
 

@@ -208,10 +208,13 @@ class RenderArguments:
     characters: Mapping[str, Character] = field(default_factory=dict)
     gap_s: float = 0.0
 
-    def describe(self, scene: Scene, output: Path, engine_titles: Mapping[str, str]) -> Scene:
-        """A scene with the tags that were asked for."""
-        stem = "" if output == STANDARD else output.stem
-        described = scene.described(stem if self.title is None else self.title, engine_titles)
+    def describe(self, scene: Scene, output: Path, studio: Studio, title: str | None) -> Scene:
+        """A scene with the tags that were asked for; `title` is that of the script."""
+        if self.title is not None:
+            title = self.title
+        elif title is None:
+            title = "" if output == STANDARD else output.stem
+        described = studio.describe_scene(scene, title)
         return replace(described, tags=replace(described.tags, cover=self.cover))
 
     @classmethod
@@ -338,8 +341,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
             lambda: time_render(job, dialog, studio.aligner),
             notice,
         )
-        titles = {name: backend.title for name, backend in studio.backends().items()}
-        describe = partial(arguments.describe, engine_titles=titles)
+        describe = partial(arguments.describe, studio=studio, title=parsed.title)
         written = _write(job, arguments, folder, documents, describe)
     lines = sum(not isinstance(line, Unspoken) for line in parsed.dialog)
     report(job, lines, written, arguments)
@@ -516,9 +518,8 @@ def _write(
                     file.write(data)
             else:
                 loudness = describe(scene, output).write(output, arguments.sound)
-                if arguments.sound.captions and output.suffix.lower() != ".zip":
-                    with open_atomic(output.with_suffix(".srt")) as file:
-                        file.write(documents.write_scene_captions()[".srt"])
+                if output.suffix.lower() != ".zip":
+                    _write_companions(output, scene, arguments.sound)
         return Written(arguments.outputs[0], loudness, arguments.sound)
     except Conflict:
         return None
@@ -526,6 +527,16 @@ def _write(
         raise _Kept(
             f"{error} Nothing is lost: the lines that were made are in {folder}."
         ) from error
+
+
+def _write_companions(output: Path, scene: Scene, sound: ExportOptions) -> None:
+    """Write captions and podcast files beside a sound, with its name."""
+    files = {".srt": scene.write_captions()[".srt"]} if sound.captions else {}
+    if sound.podcast:
+        files |= {f".{name}": data for name, data in scene.write_podcast_files().items()}
+    for suffix, data in files.items():
+        with open_atomic(output.with_suffix(suffix)) as file:
+            file.write(data)
 
 
 class _Kept(StorageFailed):

@@ -273,12 +273,14 @@ class Plan:
 
     `sections` has the title of each section and the index of the first segment that may follow it.
     `gaps_s` has the gap before a segment, by its index, for the first segments of lines with a gap.
+    `lines` are those that were planned, as they are written.
     """
 
     segments: tuple[Segment, ...]
     notices: tuple[Notice, ...] = ()
     sections: tuple[tuple[int, str], ...] = ()
     gaps_s: Mapping[int, float] = field(default_factory=dict)
+    lines: tuple[Line, ...] = ()
 
     def with_gaps(self, gaps: Gaps, dialog: Dialog) -> Plan:
         """The plan of a dialog with the gaps between its lines."""
@@ -288,6 +290,16 @@ class Plan:
             first.setdefault(segment.line_idx, segment.segment_idx)
         gaps_s = {idx: found_s[line_idx] for line_idx, idx in first.items() if found_s[line_idx]}
         return replace(self, gaps_s=gaps_s)
+
+    def number_lines(self) -> dict[int, int]:
+        """The numbers of lines as a page has them, of those that sound, by the line's index."""
+        sounding = (idx for idx, one in enumerate(self.lines) if isinstance(one, Speech | Audio))
+        return {line_idx: number for number, line_idx in enumerate(sounding, start=1)}
+
+    def find_text(self, line_idx: int) -> str | None:
+        """What is written of a line; None of one without words."""
+        line = self.lines[line_idx] if line_idx < len(self.lines) else None
+        return line.text if isinstance(line, Speech) else None
 
     def measure_silence_s(self) -> float:
         """The duration of all pauses and gaps."""
@@ -324,7 +336,8 @@ def plan(
     for line_idx, line in enumerate(dialog):
         planner.add(line, line_idx)
     notices = tuple(planner.notices.values())
-    return Plan(tuple(planner.segments), notices, tuple(planner.sections))
+    sections = tuple(planner.sections)
+    return Plan(tuple(planner.segments), notices, sections, lines=dialog.lines)
 
 
 def split_plain_lines(dialog: Dialog, limits: SpeechLimits) -> tuple[Dialog, list[SpeechSegment]]:

@@ -151,6 +151,16 @@ def strip_tags(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
+def find_sounds(text: str) -> Iterator[tuple[int, int]]:
+    """The pauses and known sounds of a text, by start and end."""
+    if not may_have_tags(text):
+        return
+    yield from (match.span() for match in _PAUSE.finditer(text))
+    for match in TAG.finditer(text):
+        if sound_name(match["square"] or "") in SOUND_TAGS:
+            yield match.span()
+
+
 def _words(text: str) -> list[str | float]:
     stripped = text.strip()
     return [stripped] if stripped else []

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.export import Caption
-from studio.audio.file_tags import FileTags, find_common_language
+from studio.audio.file_tags import FileTags, find_common_language, list_names
 from studio.audio.scene_file import Scene
 from studio.audio.timeline import (
     FailedPart,
@@ -590,12 +590,14 @@ def build_scene(job: Job) -> Scene:
         _build_part(record, gaps_s.get(idx, 0.0), job.spec)
         for idx, record in enumerate(job.records)
     )
+    numbers = job.spec.plan.number_lines()
     captions = {
-        idx: _build_caption(record, messages.get(idx)) for idx, record in enumerate(job.records)
+        idx: _build_caption(record, messages.get(idx), job.spec.plan, numbers)
+        for idx, record in enumerate(job.records)
     }
     spoken = [one.segment for one in job.records if isinstance(one.segment, SpeechSegment)]
     tags = FileTags(
-        speakers=tuple({name_key(one.speaker): one.speaker for one in spoken}.values()),
+        speakers=list_names(one.speaker for one in spoken),
         language=find_common_language(one.language for one in spoken),
         engines=(job.spec.backend_name,) if spoken else (),
     )
@@ -618,7 +620,9 @@ def _build_part(record: SegmentRecord, gap_s: float, spec: JobSpec) -> TimelineP
     return TakePart(segment_idx, record.path, level_db, gap_s, pan)
 
 
-def _build_caption(record: SegmentRecord, message: str | None) -> Caption:
+def _build_caption(
+    record: SegmentRecord, message: str | None, plan: Plan, numbers: Mapping[int, int]
+) -> Caption:
     segment = record.segment
     return Caption(
         segment.line_number,
@@ -626,6 +630,8 @@ def _build_caption(record: SegmentRecord, message: str | None) -> Caption:
         getattr(segment, "text", None),
         (message,) if message else (),
         record.timestamps_s,
+        number=numbers.get(segment.line_idx),
+        written=plan.find_text(segment.line_idx),
     )
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
+import regex
+
 from studio.hearing.word_times import WordTime
 
 MAX_LINE_CHARS = 42
@@ -23,6 +25,7 @@ MIN_CAPTION_S = 5 / 6
 MAX_CAPTION_S = 7.0
 _CHARS_PER_S = 17.0
 _WIDE = frozenset("WF")
+_GRAPHEME = regex.compile(r"\X")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,10 @@ def divide_cue(cue: CaptionCue, text: str) -> Iterator[CaptionCue]:
     """
     said = text[cue.start : cue.end]
     is_too_long = cue.end_s - cue.start_s > MAX_CAPTION_S
-    if len(cue.words) < 2 or not (is_too_long or find_break(said) is None):
+    if len(cue.words) < 2:
+        yield from _divide_word(cue, text)
+        return
+    if not (is_too_long or find_break(said) is None):
         yield cue
         return
     place = _find_pause(cue) if find_break(said) is not None else _find_middle(cue)
@@ -75,6 +81,19 @@ def divide_cue(cue: CaptionCue, text: str) -> Iterator[CaptionCue]:
         end -= len(inner) - len(inner.rstrip())
         part = CaptionCue(start, end, words[0].start_s, words[-1].end_s, words)
         yield from divide_cue(part, text)
+
+
+def _divide_word(cue: CaptionCue, text: str) -> Iterator[CaptionCue]:
+    """Divide a word that two lines don't hold, such as an address; its parts share its time."""
+    said = text[cue.start : cue.end]
+    places = _list_graphemes(said)
+    if not places or find_break(said, anywhere=True) is not None:
+        yield cue
+        return
+    place = min(places, key=lambda at: abs(len(said) - 2 * at))
+    edge, edge_s = cue.start + place, cue.start_s + (cue.end_s - cue.start_s) * place / len(said)
+    yield from _divide_word(replace(cue, end=edge, end_s=edge_s), text)
+    yield from _divide_word(replace(cue, start=edge, start_s=edge_s, words=()), text)
 
 
 def _find_pause(cue: CaptionCue) -> int:
@@ -119,8 +138,12 @@ def _reading_s(cue: CaptionCue) -> float:
     return max(MIN_CAPTION_S, (cue.end - cue.start) / _CHARS_PER_S)
 
 
-def find_break(text: str) -> int | None:
+def find_break(text: str, *, anywhere: bool = False) -> int | None:
     """Where the second of two lines begins, which are about as long; 0 for one line.
+
+    Args:
+        text: Of both.
+        anywhere: Whether a line may end within a word.
 
     Returns:
         None for a text that two lines don't hold.
@@ -128,14 +151,23 @@ def find_break(text: str) -> int | None:
     widths = [0, *accumulate(2 if _is_wide(char) else 1 for char in text)]
     if widths[-1] <= MAX_LINE_CHARS:
         return 0
+    places = _list_graphemes(text) if anywhere else _list_breaks(text)
     fitting = [
         at
-        for at in range(1, len(text))
-        if _may_break(text[at - 1], text[at])
-        and widths[at - text[at - 1].isspace()] <= MAX_LINE_CHARS
+        for at in places
+        if widths[at - text[at - 1].isspace()] <= MAX_LINE_CHARS
         and widths[-1] - widths[at] <= MAX_LINE_CHARS
     ]
     return min(fitting, key=lambda at: abs(widths[-1] - 2 * widths[at]), default=None)
+
+
+def _list_graphemes(text: str) -> list[int]:
+    """Where characters begin as people see them, but for the first."""
+    return [one.start() for one in _GRAPHEME.finditer(text)][1:]
+
+
+def _list_breaks(text: str) -> list[int]:
+    return [at for at in range(1, len(text)) if _may_break(text[at - 1], text[at])]
 
 
 def _may_break(before: str, after: str) -> bool:
@@ -152,6 +184,8 @@ def _is_wide(char: str) -> bool:
 
 def break_lines(text: str, place: Callable[[str], str] = str) -> str:
     """A text in one or two lines; `place` makes each what stands in the file."""
-    at = find_break(text) or 0
+    at = find_break(text)
+    if at is None:
+        at = find_break(text, anywhere=True) or 0
     lines = (text[:at], text[at:]) if at else (text,)
     return "\n".join(place(" ".join(line.split())) for line in lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from io import BytesIO
@@ -14,6 +14,7 @@ from pathlib import PurePath
 
 from studio.dialog.formats.caption_writer import escape_vtt, format_time
 from studio.dialog.planning import split_sentences
+from studio.dialog.said_text import find_said
 from studio.hearing.caption_cues import (
     MAX_CAPTION_CHARS,
     CaptionCue,
@@ -276,6 +277,20 @@ def list_sentences(lines: Sequence[TimedLine]) -> list[TimedLine]:
     ]
 
 
+def _keep_said(line: TimedLine) -> TimedLine:
+    """A line with the text that is heard of it, and its words in that."""
+    text, places = find_said(line.text)
+    if text == line.text:
+        return line
+    place_of = {place: at for at, place in enumerate(places)}
+    words = (
+        replace(word, start=place_of[word.start], end=place_of[word.end - 1] + 1)
+        for word in line.words
+        if word.start in place_of and word.end - 1 in place_of
+    )
+    return replace(line, text=text, words=tuple(words))
+
+
 _Cut = Callable[[TimedLine], Iterator[_Cue]]
 
 
@@ -283,7 +298,7 @@ def _write_vtt(lines: Sequence[TimedLine], cut: _Cut) -> str:
     return "WEBVTT\n" + "".join(
         f"\n{format_time(cue.start_s, '.')} --> {format_time(cue.end_s, '.')}\n"
         f"<v {escape_vtt(cue.line.speaker)}>{_mark_words(cue)}</v>\n"
-        for cue in _iter_cues(lines, cut)
+        for cue in _iter_cues(map(_keep_said, lines), cut)
     )
 
 
@@ -305,7 +320,7 @@ def _write_srt(lines: Sequence[TimedLine], cut: _Cut) -> str:
     return "\n".join(
         f"{number}\n{format_time(cue.start_s, ',')} --> {format_time(cue.end_s, ',')}\n"
         f"{' '.join(cue.text.split()).replace('-->', '→')}\n"
-        for number, cue in enumerate(_iter_cues(lines, cut), start=1)
+        for number, cue in enumerate(_iter_cues(map(_keep_said, lines), cut), start=1)
     )
 
 
@@ -314,7 +329,7 @@ def _list_captions(
 ) -> list[tuple[TimedLine, CaptionCue]]:
     """Captions as people read them, each with its line."""
     found: list[tuple[TimedLine, CaptionCue]] = []
-    for line in lines:
+    for line in map(_keep_said, lines):
         words = line.words or spread_words(line.text, line.start_s, line.end_s)
         spans = split_sentences(line.text, MAX_CAPTION_CHARS, line.language)
         for cue in place_words(spans, words):
@@ -340,7 +355,7 @@ def _write_captions_srt(lines: Sequence[TimedLine], duration_s: float) -> str:
     )
 
 
-def _iter_cues(lines: Sequence[TimedLine], cut: _Cut) -> Iterator[_Cue]:
+def _iter_cues(lines: Iterable[TimedLine], cut: _Cut) -> Iterator[_Cue]:
     for line in lines:
         yield from (cue for cue in cut(line) if cue.text and cue.end_s > cue.start_s)
 

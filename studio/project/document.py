@@ -191,6 +191,11 @@ def number_lines(lines: Iterable[ProjectLine]) -> dict[str, int]:
     return {line.line_id: number for number, line in enumerate(sounding, start=1)}
 
 
+def count_numbered(lines: Iterable[ProjectLine]) -> int:
+    """How many lines have a number."""
+    return sum(line.kind is not LineKind.SILENCE for line in lines)
+
+
 LINE_ADAPTER: TypeAdapter[ProjectLine] = TypeAdapter(ProjectLine)
 _LINES_ADAPTER: TypeAdapter[list[ProjectLine]] = TypeAdapter(list[ProjectLine])
 SETTINGS_ADAPTER: TypeAdapter[ProjectSettings] = TypeAdapter(ProjectSettings)

@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from studio.audio.decode import DEFAULT_LIMITS
 from studio.audio.guarded_decode import decode_guarded
 from studio.errors import AudioRejected, Conflict, FormatNewer, NotFound, StorageFailed
-from studio.project.document import Document, check_audio_name
+from studio.project.document import Document, LineKind, check_audio_name, count_numbered
 from studio.project.history import Author, EntryKind, History, Journal, Marks, is_intact
 from studio.project.journal_repair import (
     UNFIT_ERRORS,
@@ -86,6 +86,8 @@ class ProjectSummary:
 
     Attributes:
         edited_at_s: In seconds since 1970.
+        lines: Its rows, pauses and headings included.
+        numbered: Its lines as the page numbers them: those that sound.
         problem: Why it can't be read whole, or at all; None if nothing is known to be wrong.
     """
 
@@ -94,6 +96,7 @@ class ProjectSummary:
     edited_at_s: float
     lines: int
     audio_s: float
+    numbered: int
     problem: str | None = None
 
 
@@ -349,10 +352,16 @@ def read_summary(root: Path) -> ProjectSummary:
     """
     record = SNAPSHOT_FORMAT.decode((root / SNAPSHOT_FILE).read_bytes())
     edited_at_s = HistoryRecord.model_validate(record["history"]).at_s
-    audio_s = float(record["audio_s"])
+    audio_s, lines = float(record["audio_s"]), record["lines"]
+    numbered = _count_numbered(lines)
     return ProjectSummary(
-        root.name, str(record["name"]), edited_at_s, len(record["lines"]), audio_s
+        root.name, str(record["name"]), edited_at_s, len(lines), audio_s, numbered
     )
+
+
+def _count_numbered(lines: Iterable[Mapping[str, Any]]) -> int:
+    """How many lines of a record sound."""
+    return sum(line.get("kind") != LineKind.SILENCE for line in lines)
 
 
 def recover_summary(root: Path) -> ProjectSummary | None:
@@ -377,7 +386,8 @@ def recover_summary(root: Path) -> ProjectSummary | None:
         problem = f"{SNAPSHOT_FILE} is damaged, and {JOURNAL_FILE} can't be read."
     document = found.document
     name = document.name or f"Damaged project {root.name}"
-    return ProjectSummary(root.name, name, found.latest_at_s, len(document.order), 0.0, problem)
+    lines, numbered = len(document.order), count_numbered(document)
+    return ProjectSummary(root.name, name, found.latest_at_s, lines, 0.0, numbered, problem)
 
 
 def _summarize_newer(root: Path, problem: str) -> ProjectSummary:
@@ -395,6 +405,7 @@ def _summarize_newer(root: Path, problem: str) -> ProjectSummary:
         edited_at_s,
         len(lines) if isinstance(lines, list) else 0,
         0.0,
+        len(lines) if isinstance(lines, list) else 0,
         problem,
     )
 

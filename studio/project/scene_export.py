@@ -18,7 +18,7 @@ import numpy as np
 from studio.audio.analysis import find_runs
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.export import Caption
-from studio.audio.file_tags import FileTags, find_common_language
+from studio.audio.file_tags import FileTags, find_common_language, list_names
 from studio.audio.loudness import Loudness
 from studio.audio.scene_file import ExportOptions, Scene
 from studio.audio.timeline import (
@@ -34,7 +34,7 @@ from studio.backends.base import canonical_name
 from studio.dialog.formats.caption_writer import PauseSpan, estimate_pauses
 from studio.dialog.formats.dialog_file import TIMED, Format, export_dialog, export_notices
 from studio.dialog.gaps import add_gaps
-from studio.dialog.model import Dialog, Line, Notice, Silence, UnspokenKind, name_key
+from studio.dialog.model import Dialog, Line, Notice, Silence, UnspokenKind
 from studio.errors import Cancelled, Conflict, NotFound, StorageFailed, StudioError
 from studio.hearing.timing_files import TimedLine, place_in_scene, write_scene_captions
 from studio.hearing.word_times import Alignment
@@ -83,7 +83,7 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
     spoken = [(line.speaker, take) for line, take in lines if line.speaker is not None]
     tags = FileTags(
         title=name,
-        speakers=tuple({name_key(name): name for name, _ in spoken}.values()),
+        speakers=list_names(name for name, _ in spoken),
         language=language or find_common_language(take.language for _, take in spoken),
         engines=tuple(
             dict.fromkeys(canonical_name(take.backend) for _, take in spoken if take.backend)
@@ -468,7 +468,7 @@ class SceneExports:
         with self._lock:
             export = self._exports.get(export_id)
         if export is None or export.spec.project_id != project_id:
-            raise NotFound("This file isn't there any more. Save the sound again.")
+            raise NotFound("This file isn't there any more. Export the audio again.")
         return export
 
     def drop(self, export: SceneExport) -> None:

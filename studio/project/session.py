@@ -18,7 +18,7 @@ from studio.dialog.script import number_rows, write_script
 from studio.engine.event_log import EventLog
 from studio.errors import Conflict, FileDamaged
 from studio.project import folder as layout
-from studio.project.document import Document, LineKind
+from studio.project.document import Document, LineKind, count_numbered
 from studio.project.document_editor import DocumentEditor
 from studio.project.folder import (
     FrozenFolder,
@@ -168,9 +168,8 @@ class ProjectSession:
         with self.lock:
             document, at_s = self.document, self._state.history.marks.at_s
             audio_s = self._state.line_states.measure_audio_s()
-            return ProjectSummary(
-                self.project_id, document.name, at_s, len(document.order), audio_s
-            )
+            lines, numbered = len(document.order), count_numbered(document)
+            return ProjectSummary(self.project_id, document.name, at_s, lines, audio_s, numbered)
 
     def get_view(self, line_id: str) -> LineView | None:
         """A line with its current state; None if it was deleted."""

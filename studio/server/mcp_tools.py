@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from studio.errors import BadInput, StudioError
+from studio.project.document import number_lines
 from studio.project.session import ProjectSession
 from studio.server.policies import StudioOf
 from studio.server.program_calls import ProgramCalls
@@ -72,7 +73,7 @@ class ReadArguments(_Arguments):
     """Read a project's lines."""
 
     project_id: str = Field(max_length=100, description="Of list_projects.")
-    first: int = Field(1, ge=1, description="The number of the first line to read.")
+    first: int = Field(1, ge=1, description="The row to begin with; pauses are rows, too.")
     limit: int = Field(_MAX_LINES, ge=1, le=_MAX_LINES)
 
 
@@ -159,23 +160,25 @@ async def _try_voice(call: _ToolCall, given: TryArguments) -> Content:
 
 async def _list_projects(call: _ToolCall, _: NoArguments) -> Content:
     found = await asyncio.to_thread(call.studio.projects.list_summaries)
-    return [_say([{"project_id": p.project_id, "name": p.name, "lines": p.lines} for p in found])]
+    return [
+        _say([{"project_id": p.project_id, "name": p.name, "lines": p.numbered} for p in found])
+    ]
 
 
 async def _read_project(call: _ToolCall, given: ReadArguments) -> Content:
     project = await asyncio.to_thread(call.open_project, given.project_id)
     document = project.document
-    part = list(enumerate(document, 1))[given.first - 1 : given.first - 1 + given.limit]
+    numbers = number_lines(document)
     lines = [
         {
-            "number": number,
+            "number": numbers.get(line.line_id),
             "line_id": line.line_id,
             "kind": line.unspoken or line.kind,
             "speaker": line.speaker,
             "text": line.text,
             "seconds": line.duration_s or None,
         }
-        for number, line in part
+        for line in list(document)[given.first - 1 : given.first - 1 + given.limit]
     ]
     lines = [{key: value for key, value in line.items() if value is not None} for line in lines]
     return [_say({"name": document.name, "n_lines": len(document.order), "lines": lines})]

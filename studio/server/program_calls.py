@@ -35,6 +35,7 @@ class _Wishes:
     seed: int | None = None
     loudness: str = NO_TARGET
     audio_format: str = AudioFormat.WAV
+    title: str = ""
 
 
 OnSegments = Callable[[int, int], Awaitable[None]]
@@ -83,7 +84,8 @@ class ProgramCalls:
             Conflict: No line of it can be spoken; says why.
         """
         read = await asyncio.to_thread(read_dialog_text, script)
-        return await self._render(read.dialog, _Wishes(**wishes), "dialog", read.notices)
+        wanted = _Wishes(**wishes, title=read.title or "")
+        return await self._render(read.dialog, wanted, "dialog", read.notices)
 
     async def _render(
         self, dialog: Dialog, wishes: _Wishes, name: str, notices: tuple[Notice, ...] = ()
@@ -96,8 +98,7 @@ class ProgramCalls:
             await self._follow(job)
             if job.state is JobState.CANCELLED:
                 raise Cancelled(job.fatal_message or "The render was stopped.")
-            titles = {one.name: one.title for one in self._studio.backends().values()}
-            scene = build_scene(job).described("", titles)
+            scene = self._studio.describe_scene(build_scene(job), wishes.title)
             made = await asyncio.to_thread(
                 self._studio.spoken_files.make,
                 f"{name}.{suffix}",

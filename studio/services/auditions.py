@@ -9,6 +9,7 @@ from studio.audio.clip import Clip
 from studio.backends.base import Backend, Preset
 from studio.backends.registry import offer_of
 from studio.dialog.model import name_key
+from studio.dialog.pronunciation import PronunciationRules
 from studio.errors import BadInput
 from studio.project.session import ProjectSession
 from studio.services.previews import Sentence, VoicePreviews
@@ -133,7 +134,8 @@ class Auditions:
         params = {**project.document.find_character(speaker).params, **sentence.params}
         heard = Sentence(sentence.text, sentence.mood, sentence.language, params)
         name = engine or project.backend.name
-        return await self._previews.speak_sentence(cast, speaker, heard, name)
+        spoken = PronunciationRules(project.document.pronunciations.values()).spoken
+        return await self._previews.speak_sentence(cast, speaker, heard, name, spoken)
 
 
 def _read_key(key: str) -> tuple[str | None, str | None, str | None]:

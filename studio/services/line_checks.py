@@ -26,8 +26,9 @@ from studio.dialog.planning import INSTRUCT, LINE_ID, MOOD, FailedSegment, Plan,
 from studio.dialog.pronunciation import Pronunciation, PronunciationRules
 from studio.errors import BadInput, ScriptError
 from studio.project import folder as layout
+from studio.project.characters import Character
 from studio.project.document import Document, LineKind, ProjectLine, check_audio_name
-from studio.project.ops import Insert, Op, SetFields
+from studio.project.ops import Insert, Op, SetCharacter, SetFields
 from studio.project.session import ProjectSession
 
 
@@ -70,7 +71,7 @@ def _check_dialog(dialog: Dialog, check: _SettingsCheck, known: frozenset[_Setti
 
 
 def check_edits(session: ProjectSession, edits: Iterable[Op], others: Iterable[Backend]) -> None:
-    """Check what edits set for lines, as `check_settings`.
+    """Check what edits set for lines and characters, as `check_settings`.
 
     What a line has already passes: a page sends all settings of a line, also those that fitted
     another engine or come from an earlier studio, and copies lines with all that they have.
@@ -99,6 +100,12 @@ def check_edits(session: ProjectSession, edits: Iterable[Op], others: Iterable[B
                 except BadInput as error:
                     place = _number_line(document, line_ids)
                     raise BadInput(f"Line {place}: {error}") from error
+            case SetCharacter(speaker=speaker, fields={"params": Mapping() as params}):
+                kept = _list_settings(document.find_character(speaker))
+                try:
+                    get_check().check(_leave_out(params, kept))
+                except BadInput as error:
+                    raise BadInput(f"{speaker}: {error}") from error
             case Insert(lines=inserted):
                 for number, new_line in enumerate(inserted, start=1):
                     _check_inserted(new_line.get("params"), number, get_check, list_known)
@@ -205,7 +212,7 @@ _Setting = tuple[str, bool, ParamValue]
 """A name, whether its value is true or false, which equal 1 and 0 otherwise, and the value."""
 
 
-def _list_settings(line: ProjectLine) -> frozenset[_Setting]:
+def _list_settings(line: ProjectLine | Character) -> frozenset[_Setting]:
     return frozenset((name, isinstance(one, bool), one) for name, one in line.params.items())
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from studio.audio.clip import Clip, write_wav
 from studio.audio.decode import decode
 from studio.audio.guarded_decode import decode_guarded
-from studio.dialog.model import Dialog, ParamValue, Speech, clean_name
+from studio.dialog.model import Dialog, ParamValue, Pronounce, Speech, clean_name
 from studio.dialog.planning import MOOD, Plan, plan
 from studio.engine.engine import Render, SpeechEngine
 from studio.engine.job import Job, JobSpec, JobState, build_scene
@@ -81,10 +81,18 @@ class VoicePreviews:
         return await self.speak_sentence(cast, name, Sentence(text), backend_name)
 
     async def speak_sentence(
-        self, cast: Cast, name: str, sentence: Sentence, backend_name: str
+        self,
+        cast: Cast,
+        name: str,
+        sentence: Sentence,
+        backend_name: str,
+        pronounce: Pronounce | None = None,
     ) -> Clip:
-        """The same with a mood, language and parameters; what the backend lacks is left out."""
-        return await self._say(clean_name(name), cast, sentence, backend_name)
+        """The same with a mood, language and parameters; what the backend lacks is left out.
+
+        `pronounce` applies pronunciations to the text.
+        """
+        return await self._say(clean_name(name), cast, sentence, backend_name, pronounce)
 
     async def preview_clip(self, clip: Clip, sentence: Sentence, backend_name: str) -> Clip:
         """Speak a sentence in the voice of a clip that isn't in the library, as `preview` does."""
@@ -132,10 +140,24 @@ class VoicePreviews:
         _, said = decode_guarded(recording, display_name="The recording")
         return self._engine.convert(backend_name, said, voice, stopped.is_set)
 
-    async def _say(self, name: str, cast: Cast, sentence: Sentence, backend_name: str) -> Clip:
+    async def _say(
+        self,
+        name: str,
+        cast: Cast,
+        sentence: Sentence,
+        backend_name: str,
+        pronounce: Pronounce | None = None,
+    ) -> Clip:
         capabilities = self._engine.models.get_manager(backend_name).backend.capabilities
         dialog, limits = Dialog((_line(name, sentence),)), capabilities.limits()
-        planned = plan(dialog, limits, seed=0, languages_of=cast.list_languages)
+        planned = plan(
+            dialog,
+            limits,
+            seed=0,
+            languages_of=cast.list_languages,
+            moods_of=cast.list_moods,
+            pronounce=pronounce,
+        )
         return await self.speak_plan(planned, cast, backend_name)
 
     async def speak_plan(self, planned: Plan, cast: Cast, backend_name: str) -> Clip:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -115,6 +116,7 @@ class Proposals:
         if not 0 < len(wanted) <= MAX_CHANGES:
             raise BadInput(f"Propose 1 to {MAX_CHANGES} changes.")
         lines = session.document.lines
+        _check_once(wanted)
         changes = tuple(_check(one, lines) for one in wanted)
         found = tuple(one for one in changes if one.before != one.after)
         if not found:
@@ -213,6 +215,14 @@ def _is_as_seen(change: ProposedChange, lines: Mapping[str, ProjectLine]) -> boo
 
 def _text_of(line: ProjectLine) -> LineText:
     return LineText(line.speaker or "", line.text)
+
+
+def _check_once(wanted: Sequence[WantedChange]) -> None:
+    """Check that no line is changed and deleted, or changed twice."""
+    counted = Counter(one.line_id for one in wanted if one.kind != "insert")
+    for line_id, n_changes in counted.items():
+        if n_changes > 1:
+            raise BadInput(f"The line “{(line_id or '')[:20]}” has {n_changes} changes; state one.")
 
 
 def _check(wanted: WantedChange, lines: Mapping[str, ProjectLine]) -> ProposedChange:

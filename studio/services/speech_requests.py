@@ -72,6 +72,7 @@ class SpeechOptions:
         tries: As in `JobSpec`.
         characters: Settings of characters by the name's key, as in a project.
         gap_s: The usual gap between lines.
+        title: What the text calls itself, for the tags of files; empty if it doesn't say.
     """
 
     backend_name: str | None = None
@@ -83,6 +84,7 @@ class SpeechOptions:
     tries: int = 1
     characters: Mapping[str, Character] = field(default_factory=dict)
     gap_s: float = 0.0
+    title: str = ""
 
 
 class SpeechStream:
@@ -91,6 +93,7 @@ class SpeechStream:
     Attributes:
         dialog: What is rendered.
         mastering: As in its options.
+        title: As in its options.
         render: The job and its folder.
         job: The job.
     """
@@ -113,7 +116,7 @@ class SpeechStream:
             SettingError: There is no such backend.
             StorageFailed: There is no room for its files.
         """
-        self.dialog, self.mastering = dialog, options.mastering
+        self.dialog, self.mastering, self.title = dialog, options.mastering, options.title
         backend_name = canonical_name(options.backend_name or studio.backend_name)
         backend = studio.engine.models.get_manager(backend_name).backend
         capabilities = backend.capabilities

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from studio.audio.clip import write_wav
+from studio.audio.file_tags import find_common_language
 from studio.audio.kept_loudness import LoudnessStore
+from studio.audio.scene_file import Scene
 from studio.backends.base import Backend, canonical_name
 from studio.dialog.model import Dialog
 from studio.engine.engine import Engine, ManagedEngine
@@ -216,6 +218,21 @@ class Studio:
             for name in self.options.backend_names
         }
 
+    def describe_scene(self, scene: Scene, title: str) -> Scene:
+        """A scene as its files describe it: a title, its engines by their names for people.
+
+        Where no line and no setting names a language, it is the one that the engine took the texts
+        for.
+        """
+        backends = self.backends()
+        described = scene.described(title, {name: one.title for name, one in backends.items()})
+        used = [backends[name] for name in scene.tags.engines if name in backends]
+        if described.tags.language is not None or not used:
+            return described
+        texts = [caption.text for caption in scene.captions.values() if caption.text]
+        language = _find_language(used[0], texts)
+        return replace(described, tags=replace(described.tags, language=language))
+
     def load_model(self) -> None:
         """Load the voice engine's model now, and measure its speed if it hasn't spoken here yet.
 
@@ -322,3 +339,11 @@ class Studio:
         """The models that listen, if one has this name; backends are called otherwise."""
         found = self.recognisers
         return found if found is not None and name in found.catalogue else None
+
+
+def _find_language(backend: Backend, texts: Sequence[str]) -> str | None:
+    """The language in which an engine speaks texts that nobody gave one for, if that is known."""
+    can = backend.capabilities
+    if len(can.languages) == 1:
+        return next(iter(can.languages))
+    return find_common_language(map(can.guess, texts)) if can.guess else None

@@ -258,7 +258,7 @@ class VoiceLibrary:
 
     def _check_sample(self, take: NewSample) -> Clip:
         if not take.consent:
-            raise BadInput("Tick that you may use this voice: it is yours, or its owner agreed.")
+            raise BadInput("Confirm that you may use this voice: it is yours, or its owner agreed.")
         return self.examine(take.cut).report.get_usable_clip()
 
     def _stamp(self) -> str:

@@ -93,7 +93,7 @@ class ReviewLinks:
         with self._lock:
             kept = {key: one for key, one in self._by_digest.items() if one.project_id in known}
             if len(kept) >= MAX_LINKS:
-                raise Conflict(f"There are {MAX_LINKS} review links already. End some first.")
+                raise Conflict(f"There are {MAX_LINKS} review links already. Revoke some first.")
             self._save({**kept, link.digest: link})
         return link, token
 

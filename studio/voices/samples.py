@@ -217,7 +217,7 @@ def _check_speech(levels: Levels) -> Iterator[SampleProblem]:
         yield SampleProblem(SampleProblemCode.MOSTLY_SILENCE, message)
     if levels.clipped_share > _MAX_CLIPPED_SHARE:
         message = (
-            f"The recording is distorted: {levels.clipped_share:.1%} of it is at the loudest value."
+            f"The recording is clipping: {levels.clipped_share:.1%} of it is at full scale."
             " Turn the microphone down and record again."
         )
         yield SampleProblem(SampleProblemCode.CLIPPING, message)
@@ -245,7 +245,7 @@ def _check_background(levels: Levels, clip: Clip) -> Iterator[SampleProblem]:
     if number >= _MANY_SILENCES:
         message = (
             f"The recording holds {number} silences longer than {LONG_SILENCE_S:g} s, which"
-            " the voice may take over. Repair cuts them short."
+            " the voice may take over. Clean up cuts them short."
         )
         yield SampleProblem(SampleProblemCode.SILENCES, message)
     if measure_background_tones(clip) > MAX_BACKGROUND_TONES:

@@ -74,6 +74,19 @@ def test_a_file_says_what_it_is(tmp_path, scene, suffix, has_cover):
     assert found["language"][:2] == "en"
 
 
+def test_an_mp3_has_its_comment_and_language_where_players_look(tmp_path, scene):
+    scene.write(tmp_path / "a.mp3")
+    tags = mutagen.mp3.MP3(tmp_path / "a.mp3").tags
+    (comment,) = tags.getall("COMM")
+    assert (comment.text, comment.lang, comment.desc) == (
+        ["Synthetic speech, made with Kokoro."],
+        "eng",
+        "",
+    )
+    assert tags["TLAN"].text == ["eng"]
+    assert not any("comment" in key.lower() for key in tags)
+
+
 @pytest.mark.parametrize("suffix", TAGGED)
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_the_cover_is_the_image_as_it_was(tmp_path, scene, suffix, kind):
@@ -222,6 +235,20 @@ def test_podcasts_get_chapters_and_a_transcript(tmp_path, scene, tracks):
     assert transcript[0]["endTime"] <= transcript[1]["startTime"]
     scene.write(tmp_path / "b.zip", ExportOptions(tracks=tracks))
     assert set(contents) - set(unpacked(tmp_path / "b.zip")) == {"chapters.json", "transcript.json"}
+
+
+def test_podcast_files_items_and_names_have_what_is_heard(tmp_path, scene):
+    first = replace(scene.captions[0], text="(softly) The [pause:1s] lamp is lit.")
+    silent = replace(scene.captions[2], text="(beat)")
+    scene = replace(scene, captions={**scene.captions, 0: first, 2: silent})
+    transcript = json.loads(scene.write_podcast_files()["transcript.json"])
+    bodies = [one["body"] for one in transcript["segments"]]
+    assert bodies[0] == "The lamp is lit."
+    assert len(bodies) == 3
+    scene.write(tmp_path / "a.zip", ExportOptions(names="{number}-{words}"))
+    assert {"0001-The_lamp_is_lit.wav", "0002.wav"} <= set(unpacked(tmp_path / "a.zip"))
+    scene.write(tmp_path / "b.zip", ExportOptions(tracks=True))
+    assert 'NAME "Ida: The lamp is lit."' in unpacked(tmp_path / "b.zip")["scene.rpp"].decode()
 
 
 def test_another_reader_of_reaper_finds_every_line_where_it_is(tmp_path, scene):

@@ -206,7 +206,7 @@ def test_recordings_are_not_evened(tmp_path, clips):
 def test_a_scene_without_a_loudness_says_what_to_do(tmp_path, wish):
     write_wav(tmp_path / "0.wav", Clip(np.zeros(STUDIO_RATE_HZ, dtype=np.float32)))
     timeline = lay_out([TakePart(0, tmp_path / "0.wav"), SilencePart(1, 1.0)])
-    with pytest.raises(BadInput, match="Save it as rendered"):
+    with pytest.raises(BadInput, match="Save it at the original level"):
         Scene(timeline, {0: Caption(1, "Ida", "…")}).write(tmp_path / "scene.wav", choice(wish))
     assert not (tmp_path / "scene.wav").exists()
     silent = Scene(timeline, {}).write(tmp_path / "scene.wav", choice("rendered", even=True))

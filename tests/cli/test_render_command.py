@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import mutagen.mp3
 import numpy as np
 import pytest
 import soundfile
@@ -140,12 +141,36 @@ def test_captions_lie_beside_the_sound_and_gaps_move_them(command: Command) -> N
     assert command.run(script, "--gap", "31") == 2
 
 
+def test_podcast_files_lie_beside_the_sound(command: Command) -> None:
+    lines = "# The Weir\n\n## One\nIda: (softly) Good [pause] evening.\n## Two\nTom: Yes."
+    script = command.write(lines)
+    words = command.write("evening,eefning\n", "words.csv")
+    command.out = command.folder / "episode.mp3"
+    assert command.run(script, "--podcast", "--pronunciations", str(words)) == 0
+    tags = mutagen.mp3.MP3(command.out).tags
+    assert (tags["TIT2"].text, tags["TLAN"].text) == (["The Weir"], ["eng"])
+    transcript = json.loads((command.folder / "episode.transcript.json").read_bytes())
+    bodies = [one["body"] for one in transcript["segments"]]
+    assert bodies == ["Good evening.", "Yes."]
+    chapters = json.loads((command.folder / "episode.chapters.json").read_bytes())
+    assert [one["title"] for one in chapters["chapters"]] == ["One", "Two"]
+
+
+def test_files_of_lines_are_numbered_by_line(command: Command) -> None:
+    script = command.write(f"Ida: {'Yes. ' * 300}[pause] And.\nTom: (beat)\n[pause:1s]\nTom: Two.")
+    command.out = command.folder / "scene.zip"
+    assert command.run(script, "--names", "{number}-{speaker}") == 0
+    with zipfile.ZipFile(command.out) as archive:
+        lines = sorted(name for name in archive.namelist() if name.startswith("0"))
+    assert lines == ["0001-Ida-2.wav", "0001-Ida-3.wav", "0001-Ida.wav", "0003-Tom.wav"]
+
+
 def test_a_scene_without_a_loudness_leaves_its_lines(
     command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert command.run(command.write("[pause:2s]"), "--loudness", "podcast") == 2
-    assert "Save it as rendered" in command.stderr
+    assert "Save it at the original level" in command.stderr
     assert not command.out.exists()
     assert str(next(tmp_path.glob("tableread-*"))) in command.stderr
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pysubs2
 import pytest
@@ -119,3 +119,35 @@ def test_lines_are_about_as_long_as_each_other_and_wide_letters_count_twice() ->
         len(row)
         for row in break_lines("水門の上の灯りは五時から消えている。誰も見ていない。").split("\n")
     ] == [13, 13]
+
+
+def test_only_what_is_heard_is_shown() -> None:
+    """Pauses, sounds and stage directions are no words of a caption."""
+    line = said("(whispering) How long? [pause:1s] Tell me [laugh] now.")
+    spoken = tuple(word for word in line.words if word.word[0] not in "([")
+    for words in (spoken, ()):
+        cues = read([replace(line, words=words)], TimingFormat.CAPTIONS_SRT, 20.0)
+        assert [cue.text for cue in cues] == ["How long?", "Tell me now."]
+        sentences = read([replace(line, words=words)], TimingFormat.SENTENCES_VTT, 20.0)
+        assert words_of(sentences) == "How long? Tell me now."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See https://example.org/" + "a" * 90 + "/" + "b" * 60 + " now.",
+        "Die Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft.",
+        "นี่เป็นประโยคที่ยาวมากและไม่มีช่องว่างเลยดังนั้นเราจึงต้องดูว่าคำบรรยายถูกแบ่งเป็นสองบรรทัดหรือไม่",
+        "👩‍👩‍👧‍👦" * 60,
+    ],
+)
+def test_a_word_that_no_line_holds_is_divided(text: str) -> None:
+    for line in (said(text), replace(said(text), words=())):
+        cues = read([line], TimingFormat.CAPTIONS_SRT, 20.0)
+        rows = [row for cue in cues for row in cue.text.split("\n")]
+        assert max(cue.text.count("\n") for cue in cues) <= 1
+        assert max(map(len, rows)) <= 42 or "👩" in text
+        assert not any(row[0] in "\u200d\u0e34\u0e35\u0e48\u0e49" for row in rows)
+        assert "".join(rows).replace(" ", "") == text.replace(" ", "")
+        edges = [at for cue in cues for at in (cue.start, cue.end)]
+        assert edges == sorted(edges)

@@ -139,7 +139,7 @@ def test_an_older_file_makes_room(
         turns.release()
         made.append(exports.begin(order_of(session, suffix, "rendered")))
         assert ended(made[-1]) is ExportState.DONE
-    with pytest.raises(NotFound, match="Save the sound again"):
+    with pytest.raises(NotFound, match="Export the audio again"):
         exports.find(session.project_id, made[0].export_id)
     until(lambda: len(folders(tmp_path)) == 2)
     with pytest.raises(NotFound):
@@ -188,3 +188,15 @@ def test_a_scene_without_any_sound_says_which_take_is_damaged(studio: Studio) ->
     path.write_bytes(path.read_bytes()[:-2] + b"xx")
     with pytest.raises(Conflict, match="has changed on the disk"):
         build_scene(session)
+
+
+def test_a_file_names_each_speaker_as_written_first_and_the_language_that_was_spoken(
+    studio: Studio,
+) -> None:
+    lines = "IDA: The lamp is still burning.\nida: Is it?\nTom: It is."
+    session = studio.projects.create("Scene", read_dialog_text(lines).dialog)
+    rendered(session)
+    tags = studio.describe_scene(build_scene(session), "Scene").tags
+    assert tags.speakers == ("IDA", "Tom")
+    assert tags.language == "en-US"  # the draft voice takes Latin letters for that
+    assert tags.engines == ("Draft voice (eSpeak NG)",)

@@ -143,6 +143,25 @@ async def test_proposed_edits_wait_for_the_page(http: httpx.Client) -> None:
     assert http.get(at).json()["lines"][0]["text"] == "Good evening."
 
 
+async def test_lines_are_numbered_as_on_the_page(http: httpx.Client) -> None:
+    script = "## One\nIda: Good evening.\n[pause:1s]\n# note\nTom: How long?"
+    project_id = http.post("/studio/projects", json={"name": "S", "text": script}).json()[
+        "project_id"
+    ]
+    async with connected(http) as session:
+        whole = await call(session, "read_project", project_id=project_id)
+        rest = await call(session, "read_project", project_id=project_id, first=3)
+    numbers = [(line["kind"], line.get("number")) for line in whole["lines"]]
+    assert numbers == [
+        ("heading", None),
+        ("speech", 1),
+        ("silence", None),
+        ("note", None),
+        ("speech", 2),
+    ]
+    assert rest["lines"] == whole["lines"][2:]
+
+
 async def test_a_wrong_call_is_told_in_words(http: httpx.Client) -> None:
     async with connected(http) as session:
         for name, given, message in [

@@ -103,9 +103,9 @@ def test_a_project_is_made_of_a_script_and_listed(client: httpx.Client) -> None:
     assert project["job"] is None
     made(client, None)
     listed = client.get("/projects").json()
-    assert [(one["name"], one["lines"]) for one in listed] == [
-        ("Untitled", 0),
-        ("The lighthouse", 4),
+    assert [(one["name"], one["lines"], one["numbered"]) for one in listed] == [
+        ("Untitled", 0, 0),
+        ("The lighthouse", 4, 3),
     ]
 
 

@@ -102,7 +102,8 @@ def test_a_reviewer_listens_and_comments(shared, owner, reviewer) -> None:
     seen = reviewer.get(f"{at}/project").json()
     assert seen.keys() == {"name", "seq", "colours", "lines", "comments"}
     first, second = seen["lines"]
-    assert first.keys() == {"line_id", "kind", "speaker", "text", "take_id", "samples"}
+    sound = {"before_s", "level_db", "pan"}
+    assert first.keys() == {"line_id", "kind", "speaker", "text", "take_id", "samples"} | sound
     assert (first["take_id"], second["take_id"]) == (take_id, None), "listening makes nothing"
     sound = reviewer.get(f"{at}/takes/{first['line_id']}/{take_id}.wav")
     assert sound.content[:4] == b"RIFF"
@@ -113,6 +114,23 @@ def test_a_reviewer_listens_and_comments(shared, owner, reviewer) -> None:
     assert {name: comment[name] for name in said} == said
     assert answer.json()["comments"] == [comment]
     assert not reviewer.cookies
+
+
+def test_a_reviewer_is_told_how_the_scene_sounds(owner, reviewer) -> None:
+    script = "Ida: One.\n[pause:1.5s]\n# note\n[pause:500ms]\nTom: Two.\n## Three\nIda: Four."
+    body = {"name": "Scene", "text": script, "gap_s": 0.4}
+    project = owner.post("/studio/projects", json=body).json()
+    fields = {"level_db": -6, "pan": 0.5, "gap_s": 1.0}
+    ops = [{"op": "character", "speaker": "Tom", "fields": fields}]
+    edit = {"base_rev": project["rev"], "client": "ida-page", "ops": ops}
+    assert owner.post(f"/studio/projects/{project['project_id']}/edits", json=edit).is_success
+    _, at = linked(owner, project)
+    lines = reviewer.get(f"{at}/project").json()["lines"]
+    waits = {line["text"]: line["before_s"] for line in lines if line["kind"] == "speech"}
+    assert (waits["One."], waits["Two."]) == (0, 2.0)  # beside a pause there is no gap
+    assert 3 * 0.28 <= waits["Four."] <= 3 * 0.52
+    tom = next(line for line in lines if line["speaker"] == "Tom")
+    assert (tom["level_db"], tom["pan"]) == (-6, 0.5)
 
 
 def test_the_link_is_listed_without_its_token_and_kept_hashed(shared, owner, reviewer) -> None:

@@ -155,3 +155,12 @@ def test_where_every_line_failed_there_is_nothing_to_save(
     ):
         assert answer.status_code == 409, answer.text
         assert "Press Generate all first." in answer.text
+
+
+def test_podcast_files_come_by_themselves(client: TestClient, session: ProjectSession) -> None:
+    at = f"projects/{session.project_id}/export"
+    transcript = client.get(at, params={"format": "transcript.json"})
+    assert [one["speaker"] for one in transcript.json()["segments"]] == ["Ida", "Tom"]
+    refused = client.get(at, params={"format": "chapters.json"})
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "Conflict")
+    assert "Add a heading" in refused.text

@@ -157,7 +157,7 @@ def test_a_repair_says_how_the_recording_was_converted(client: TestClient, send:
 def test_a_voice_needs_consent_and_keeps_it(client: TestClient, send: Send, studio: Studio) -> None:
     sample = {"upload_id": send()["upload_id"], "transcript": "Well.", "end_s": 3.5}
     body = {"name": "Ida", "tags": ["old"], "language": "de", "sample": sample}
-    assert "Tick that you may use this voice" in message(
+    assert "Confirm that you may use this voice" in message(
         client.post("/studio/speakers", json=body), 400
     )
     assert studio.speakers.list() == ()

@@ -101,13 +101,20 @@ def test_its_files_carry_a_cover(client: TestClient) -> None:
     assert client.put("/v1/dialogs/0/cover", content=image).status_code == 404
 
 
+def test_its_files_carry_the_scripts_title_unless_another_is_given(client: TestClient) -> None:
+    dialog = rendered(client, input=f"# The Weir\n\n{SCRIPT}")
+    for given, title in (({}, "The Weir"), ({"title": "Act Two"}, "Act Two")):
+        answer = client.get(f"/v1/dialogs/{dialog['id']}/audio", params={"format": "mp3"} | given)
+        assert ID3(io.BytesIO(answer.content))["TIT2"].text == [title]
+
+
 def test_a_dialog_of_silence_has_no_loudness(client: TestClient) -> None:
     items = [{"type": "silence", "duration": 1}]
     dialog = rendered(client, input=items, loudness="podcast")
     for audio_format in ("wav", "opus"):
         answer = client.get(f"/v1/dialogs/{dialog['id']}/audio?format={audio_format}")
         assert answer.status_code == 400
-        assert "Save it as rendered" in answer.json()["error"]["message"]
+        assert "Save it at the original level" in answer.json()["error"]["message"]
 
 
 def test_the_document_tells_of_the_loudness(client: TestClient) -> None:

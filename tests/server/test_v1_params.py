@@ -144,6 +144,10 @@ def set_params(line_ids: Sequence[str], params: object) -> dict[str, object]:
     return {"op": "set", "line_ids": line_ids, "fields": {"params": params}}
 
 
+def set_character(params: object) -> dict[str, object]:
+    return {"op": "character", "speaker": "Ida", "fields": {"params": params}}
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -158,7 +162,7 @@ def set_params(line_ids: Sequence[str], params: object) -> dict[str, object]:
         ({"warmth": {}}, "has no parameter “warmth”."),
     ],
 )
-@pytest.mark.parametrize("door", ["set", "insert"])
+@pytest.mark.parametrize("door", ["set", "insert", "character"])
 def test_an_edit_with_a_setting_that_no_engine_can_take_is_refused_by_name(
     page: tuple[TestClient, ProjectSession], given: object, message: str, door: str
 ) -> None:
@@ -167,6 +171,7 @@ def test_an_edit_with_a_setting_that_no_engine_can_take_is_refused_by_name(
     edits = {
         "set": set_params(line_ids, given),
         "insert": {"op": "insert", "after": line_ids[0], "lines": [line]},
+        "character": set_character(given),
     }
     answer = edited(page, {"op": "rename", "name": "Another"}, edits[door])
     assert answer.status_code == 400, answer.text
@@ -206,6 +211,17 @@ def test_what_a_line_has_from_an_earlier_studio_stays_and_its_range_is_said_when
     rendered(session)
     view = session.list_views()[0]
     assert "“pitch” is 40, but this voice takes -12 to 12." in view.message
+
+
+def test_what_a_character_has_from_an_earlier_studio_stays(
+    page: tuple[TestClient, ProjectSession],
+) -> None:
+    session = page[1]
+    session.edit(OPS_ADAPTER.validate_python([set_character({"pitch": 40})]), Author("ida"), 0)
+    assert edited(page, set_character({"pitch": 40, "speed": 1.5, "mood": "sad"})).is_success
+    assert edited(page, set_character({"pitch": 41})).status_code == 400
+    kept = {"pitch": 40, "speed": 1.5, "mood": "sad"}
+    assert session.document.find_character("ida").params == kept
 
 
 def render(folder: Path) -> int:

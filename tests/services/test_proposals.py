@@ -130,6 +130,7 @@ def test_what_cannot_be_made_is_refused_at_once(session, proposals) -> None:
         ([WantedChange("change", pause, text="No.")], "Only what is spoken"),
         ([WantedChange("change", first, text="One.")], "are so already"),
         ([WantedChange("change", first, text="x" * 1_000_001)], "characters"),
+        ([WantedChange("delete", first), WantedChange("change", first, text="No.")], "2 changes"),
     ]
     for wanted, message in refused:
         with pytest.raises(BadInput, match=message):

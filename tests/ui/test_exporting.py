@@ -84,3 +84,24 @@ def test_sound_that_is_not_the_whole_scene_is_told_with_the_file(page, write):
     assert "1 line plays as before its last change." in page.inner_text(NOTICE)
     fill(page, "Mara: One.", 1)
     page.wait_for_selector(NOTICE, state="detached")
+
+
+@pytest.mark.parametrize("size", [(1440, 720), (720, 450), (844, 390), (390, 844)])
+def test_every_format_of_the_menu_is_in_sight_above_the_player(page, write, size):
+    write("Mara: One.", 1)
+    before = page.viewport_size
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    try:
+        page.click("#views [data-view=script]")
+        page.click("#export")
+        page.wait_for_selector("#export-menu:visible")
+        menu, player = (page.locator(one).bounding_box() for one in ("#export-menu", "#player"))
+        assert menu["y"] + menu["height"] <= player["y"]
+        assert 0 <= menu["x"] <= menu["x"] + menu["width"] <= size[0]
+        last = page.locator("#export-menu a").last
+        last.scroll_into_view_if_needed()
+        box = last.bounding_box()
+        assert box["y"] + box["height"] <= menu["y"] + menu["height"]
+        page.keyboard.press("Escape")
+    finally:
+        page.set_viewport_size(before)

@@ -177,6 +177,33 @@ def test_many_projects_can_be_searched(page, write):
     page.keyboard.press("Escape")
 
 
+def test_one_project_of_the_list_is_in_the_tab_order_and_arrow_keys_lead_to_others(page, write):
+    for number in range(4):
+        write(f"Ilse: Number {number}.", 1)
+    page.click("#project-open")
+    page.wait_for_function("() => document.querySelectorAll('#projects > li').length >= 3")
+    stops = "() => [...document.querySelectorAll('#projects a, #projects button')]"
+    stops += ".filter((one) => one.tabIndex === 0).length"
+    assert page.evaluate(stops) == 4  # open, rename, export, delete
+    page.focus("#projects .project-item")
+    page.keyboard.press("ArrowDown")
+    second = "#projects > li:nth-child(2)"
+    expect(page.locator(f"{second} .project-item")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.locator(f"{second} .project-item-rename")).to_be_focused()
+    assert page.evaluate(stops) == 4
+    page.keyboard.press("Enter")
+    field = page.locator(f"{second} input")
+    expect(field).to_be_focused()
+    page.keyboard.press("Home")  # the field's own
+    expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    page.focus("#projects .project-item")
+    page.keyboard.press("End")
+    expect(page.locator("#projects > li:last-child .project-item")).to_be_focused()
+    page.keyboard.press("Escape")
+
+
 def test_a_project_has_a_seed_and_an_engine_of_its_own(page, write):
     write(TWO, 2)
     page.click("#project-open")

@@ -14,7 +14,13 @@ NO_TUNNEL = {"GRADIO_SHARE_SERVER_ADDRESS": "127.0.0.1:9"}
 HOSTILE = "<img src=x onerror=alert(1)>"
 # A short line may be over before somebody looks.
 PRESSES = """() => {
-  window.pressed = [];
+  [window.pressed, window.begun, window.ended] = [[], [], []];
+  const { play } = Audio.prototype;
+  Audio.prototype.play = function () {
+    window.begun.push(performance.now());
+    this.onended = () => window.ended.push(performance.now());
+    return play.call(this);
+  };
   const said = (button) => button.closest('.row').querySelector('.row-text').textContent;
   const note = ({ target }) => target.matches('.row-play')
     && window.pressed.push([said(target), target.ariaPressed]);
@@ -49,7 +55,7 @@ def test_somebody_without_a_password_listens_comments_and_is_shut_out_again(shar
     try:
         owner.goto(f"{address}{key}")
         owner.wait_for_selector("body[data-tableread=ready]")
-        fill(owner, "## One\nIda: How long?\nTom: Not long.", 3)
+        fill(owner, "## One\nIda: How long?\n[pause:2s]\nTom: Not long.", 4)
         make(owner)
         owner.click("#project-open")
         owner.click("#reviews-open")
@@ -71,6 +77,11 @@ def test_somebody_without_a_password_listens_comments_and_is_shut_out_again(shar
         reviewer.wait_for_selector(".row-play[aria-pressed=true]", state="detached")  # to its end
         on, off = reviewer.evaluate("() => window.pressed")
         assert (on, off) == (["How long?", "true"], ["How long?", "false"])
+        reviewer.evaluate("() => { window.begun.length = window.ended.length = 0; }")
+        reviewer.click("#play")
+        reviewer.wait_for_function("() => window.ended.length === 2")
+        silent_ms = reviewer.evaluate("() => window.begun[1] - window.ended[0]")
+        assert silent_ms >= 1_900, "the pause is heard"
         reviewer.click(".row:has-text('Not long.') .row-comment")
         reviewer.fill("textarea[name=text]", HOSTILE)
         reviewer.fill("input[name=author]", "Ruth")

@@ -196,8 +196,8 @@ def test_a_refusal_is_read_on_the_page(page, write):
     make(page)
     save_sound(page, "wav", "podcast")
     refused = page.locator(".notice[data-notice=refused]")
-    expect(refused).to_contain_text("Save it as rendered", timeout=PATIENCE_MS)
-    expect(result(page)).to_contain_text("Save it as rendered")
+    expect(refused).to_contain_text("Save it at the original level", timeout=PATIENCE_MS)
+    expect(result(page)).to_contain_text("Save it at the original level")
     expect(page.locator("#sound-save")).to_be_visible()
     refused.locator(".notice-close").click()
 

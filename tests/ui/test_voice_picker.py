@@ -123,6 +123,14 @@ def test_every_voice_there_is_can_be_found(page, write, server, presses):
     assert page.locator(".pick").count() == 1
     for name in ("gender", "age", "engine"):
         page.select_option(f"#picker-{name}", "")
+    for words in ("wren described", "draft deep"):  # what the rows say
+        page.fill("#picker-search", words)
+        page.wait_for_function(
+            "words => [...document.querySelectorAll('.pick')].length && "
+            "[...document.querySelectorAll('.pick')].every((one) => "
+            "words.split(' ').every((word) => one.textContent.toLowerCase().includes(word)))",
+            arg=words,
+        )
     page.fill("#picker-search", "no such voice")
     page.wait_for_selector("#picker-count:has-text('No matching voices')")
     page.fill("#picker-search", "")

@@ -4,6 +4,7 @@ import { Bus } from "../core/bus.js";
 import { askDialog, byId, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { fold, formatAgo, formatBytes, formatCount, formatDate, formatDay, formatLength } from "../core/format.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
+import { RowFocus } from "../core/row_focus.js";
 import { t, translateServer } from "../core/texts.js";
 
 /** The disk space of deleted takes and projects, and freeing it. */
@@ -69,6 +70,7 @@ export class ProjectList {
   #project;
   #space;
   #search = byId("projects-search");
+  #focus = new RowFocus(byId("projects"), ".project-item");
 
   /** @param {import("../document/project.js").Project} project @param {() => void} close closes the list */
   constructor(project, close) {
@@ -100,10 +102,11 @@ export class ProjectList {
   #filter() {
     const wanted = this.#search.hidden ? "" : fold(this.#search.value);
     for (const row of byId("projects").children) setHidden(row, !fold(row.dataset.name).includes(wanted));
+    this.#focus.mark();
   }
 
   /** Projects of the same name are shown with the time of day, too. */
-  #row({ project_id: id, name: own, lines, audio_s: seconds, edited_at: editedAt, problem }, isOnly) {
+  #row({ project_id: id, name: own, numbered, audio_s: seconds, edited_at: editedAt, problem }, isOnly) {
     const row = fromTemplate("project-template");
     const name = shown(own);
     row.dataset.name = name;
@@ -111,7 +114,7 @@ export class ProjectList {
     setText(find("-name"), name);
     const sound = seconds ? `, ${formatLength(seconds)}` : "";
     const edited = isOnly ? formatAgo(editedAt) : [...new Set([formatAgo(editedAt), formatDay(editedAt)])].join(", ");
-    setText(find("-about"), translateServer(problem) ?? `${formatCount(lines ?? 0, "line")}${sound} · ${edited}`);
+    setText(find("-about"), translateServer(problem) ?? `${formatCount(numbered ?? 0, "line")}${sound} · ${edited}`);
     find("-about").title = `${problem ? `${problem} ` : ""}${t`Edited ${formatDate(editedAt)}`}`;
     find("").addEventListener("click", () => this.events.emit("open", id));
     find("-export").href = api.exportUrl(id, "tableread");

@@ -12,6 +12,8 @@ class ReviewPage {
   #colours = {};
   #playing = null;
   #goesOn = false;
+  #wait = 0;
+  #mixer = null;
 
   constructor() {
     const addresses = { project: `${this.#base}/project`, events: `${this.#base}/events` };
@@ -78,6 +80,7 @@ class ReviewPage {
     this.#mark(lineId);
     this.#goesOn = goesOn;
     this.#audio.src = `${this.#base}/takes/${line.line_id}/${line.take_id}.wav`;
+    this.#mix(line);
     try {
       await this.#audio.play();
     } catch (error) {
@@ -90,11 +93,22 @@ class ReviewPage {
   #next() {
     const at = this.#lines.findIndex((line) => line.line_id === this.#playing);
     const next = this.#goesOn ? this.#lines.slice(at + 1).find((line) => line.take_id) : null;
-    if (next) this.#play(next.line_id, true);
-    else this.#stop();
+    if (!next) return this.#stop();
+    this.#mark(next.line_id);
+    this.#wait = setTimeout(() => this.#play(next.line_id, true), 1000 * next.before_s);
+    return undefined;
+  }
+
+  /** Level and place of a character, as in the scene. */
+  #mix({ level_db: level, pan }) {
+    if (!this.#mixer && this.#lines.every((one) => one.level_db === 0 && one.pan === 0)) return;
+    this.#mixer ??= mixerOf(this.#audio);
+    this.#mixer.gain.gain.value = 10 ** (level / 20);
+    this.#mixer.panner.pan.value = pan;
   }
 
   #stop() {
+    clearTimeout(this.#wait);
     this.#mark(null);
     this.#audio.pause();
   }
@@ -149,6 +163,14 @@ class ReviewPage {
       send.disabled = false;
     }
   }
+}
+
+/** @param {HTMLAudioElement} audio */
+function mixerOf(audio) {
+  const context = new AudioContext();
+  const [gain, panner] = [context.createGain(), context.createStereoPanner()];
+  context.createMediaElementSource(audio).connect(gain).connect(panner).connect(context.destination);
+  return { gain, panner };
 }
 
 function commentItem({ author, at_s: at, text, resolved }) {

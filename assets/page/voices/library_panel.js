@@ -4,6 +4,7 @@ import { bus } from "../core/bus.js";
 import { arrangeRows, byId, focusedElement, fromTemplate, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatFullDay, formatLength } from "../core/format.js";
 import { showDone, showError } from "../core/notices.js";
+import { RowFocus } from "../core/row_focus.js";
 import { t, translateServer } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { SamplePanel } from "./sample_panel.js";
@@ -63,6 +64,7 @@ const SHOWN_TAGS = 24;
 /** Emits "library.loaded" and "library.changed". */
 export class LibraryPanel {
   #sound = new PreviewButton();
+  #focus = new RowFocus(byId("library"), ".voice-open");
   #sample = new SamplePanel(this.#sound);
   #panel = new VoicePanel(this.#sound, this.#sample);
   #removed = new RemovedVoices();
@@ -84,7 +86,6 @@ export class LibraryPanel {
     bus.on("cast.sampleWanted", ({ name }) => this.#sample.begin({ name }));
     this.#search.addEventListener("input", () => this.#show());
     byId("voice-new").addEventListener("click", () => this.#sample.begin({}));
-    byId("library").addEventListener("keydown", (event) => this.#key(event));
     this.#offerFile();
   }
 
@@ -148,7 +149,7 @@ export class LibraryPanel {
     const control = focusedElement()?.classList[0];
     arrangeRows(byId("library"), rows);
     const replacement = held && !held.isConnected && rows.find(({ dataset }) => dataset.id === held.dataset.id);
-    this.#rove(rows, replacement || undefined);
+    this.#focus.mark(replacement || undefined);
     if (replacement) replacement.querySelector(`.${control}`).focus();
     const all = this.#library.length;
     setText(byId("library-count"), rows.length < all ? t`${rows.length} of ${all}` : all ? String(all) : "");
@@ -208,25 +209,6 @@ export class LibraryPanel {
       this.#sound.toggle(listen, () => api.sampleUrl(id, samples[0].sample_id)),
     );
     return row;
-  }
-
-  /** Only one row of the list is in the Tab order; arrow keys move from there. */
-  #rove(rows, chosen = rows.find((row) => row.contains(focusedElement())) ?? rows[0]) {
-    for (const row of rows) {
-      for (const button of row.querySelectorAll("button")) button.tabIndex = row === chosen ? 0 : -1;
-    }
-  }
-
-  #key(event) {
-    const rows = [...byId("library").children];
-    const here = rows.findIndex((row) => row.contains(event.target));
-    const to = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: rows.length - 1 }[event.key];
-    const row = rows[to];
-    if (!row) return;
-    event.preventDefault();
-    event.stopPropagation();
-    this.#rove(rows, row);
-    row.querySelector(".voice-open").focus();
   }
 
   #offerFile() {

@@ -1,5 +1,5 @@
 /** The voices that a character could have: which are shown, which it has, and the edit that chooses one. */
-import { fold } from "../core/format.js";
+import { fold, languageName } from "../core/format.js";
 
 /** @import { CastSpeaker, DialogDocument, Line, Op, VoiceCandidate } from "../core/types" */
 
@@ -59,8 +59,12 @@ export function castOps(view, { name, key }, voice, engine) {
 
 /** @typedef {{language: string, gender: string, age: string, engine: string, tag: string, search: string}} VoiceFilter */
 
-/** Whether a voice passes. @param {VoiceCandidate} voice @param {VoiceFilter} filter @param {Map<string, string[]>} spoken languages by engine */
-export function isShown(voice, filter, spoken) {
+/**
+ * Whether a voice passes.
+ * @param {VoiceCandidate} voice @param {VoiceFilter} filter @param {Map<string, string[]>} spoken languages by engine
+ * @param {string} about what its row says of it
+ */
+export function isShown(voice, filter, spoken, about) {
   const { language, gender, age, engine, tag, search } = filter;
   return (
     (!gender || voice.gender === gender) &&
@@ -68,12 +72,17 @@ export function isShown(voice, filter, spoken) {
     (!engine || (voice.engine ?? "") === (engine === "own" ? "" : engine)) &&
     (!tag || voice.tags.some((one) => fold(one) === tag)) &&
     (!language || speaks(voice, language, spoken)) &&
-    fold(search).split(/\s+/).every((word) => searched(voice).includes(word))
+    isFound(fold(`${searched(voice)} ${about}`), fold(search))
   );
 }
 
+/** @param {string} text @param {string} wanted every word of it has to be there */
+function isFound(text, wanted) {
+  return wanted.split(/\s+/).every((word) => text.includes(word));
+}
+
 function searched({ name, kind, gender, age, tags, languages, engine }) {
-  return fold([name, kind, gender, age, engine ?? "", ...tags, ...languages].join(" "));
+  return [name, kind, gender, age, engine ?? "", ...tags, ...languages, ...languages.map(languageName)].join(" ");
 }
 
 /** A voice that names no language speaks all of its engine's. */

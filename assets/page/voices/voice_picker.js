@@ -177,7 +177,7 @@ export class VoicePicker {
   #show() {
     const filter = /** @type {import("./voice_candidates.js").VoiceFilter} */ (Object.fromEntries(FILTERS.map((name) => [name, filterField(name).value])));
     const spoken = new Map(this.#found.engines.map(({ name, languages }) => [name, languages]));
-    this.#shown = this.#found.voices.filter((voice) => isShown(voice, filter, spoken));
+    this.#shown = this.#found.voices.filter((voice) => isShown(voice, filter, spoken, `${nameOf(voice)} ${this.#about(voice)}`));
     const all = this.#found.voices.length;
     const n = this.#shown.length;
     setText(byId("picker-count"), n === 0 ? t`No matching voices. Try another search or filter.` : n < all ? t`${n} of ${formatCount(all, "voice")}` : formatCount(all, "voice"));

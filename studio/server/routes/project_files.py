@@ -20,6 +20,7 @@ from starlette.datastructures import UploadFile
 from studio.audio.export import FILE_NAMES, check_names
 from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering
+from studio.audio.podcast_files import PODCAST_FILES
 from studio.audio.scene_file import ExportOptions, Scene, describe_result
 from studio.dialog.formats.dialog_file import Format, import_dialog
 from studio.dialog.gaps import MAX_GAP_S
@@ -40,6 +41,7 @@ from studio.project.scene_export import (
     export_script,
     time_lines,
 )
+from studio.project.session import ProjectSession
 from studio.server.middleware.admission import limit_body, stated_bytes, too_large
 from studio.server.policies import (
     PROJECT_BYTES,
@@ -131,11 +133,13 @@ ExportFormat = Literal[
     "tableread", "txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl",
     "wav", "flac", "mp3", "opus", "m4a", "m4b", "zip", "tracks",
     "words.json", "TextGrid", "rhubarb.tsv", "rhubarb.zip", "words.vtt", "sentences.vtt",
-    "words.srt", "sentences.srt", "captions.vtt", "captions.srt",
+    "words.srt", "sentences.srt", "captions.vtt", "captions.srt", "chapters.json",
+    "transcript.json",
 ]  # fmt: skip
 
 _SCRIPTS = frozenset(Format)
 _TIMINGS = frozenset(TimingFormat)
+_TEXTS = _SCRIPTS | _TIMINGS | frozenset(PODCAST_FILES)
 _UNPACKED = 2
 """How many times its limit an archive may take unpacked; audio is stored in it uncompressed."""
 
@@ -235,14 +239,9 @@ def export(
     unless `loudness` and `even_voices` say otherwise.
     """
     name = project.document.name
-    if suffix in _SCRIPTS:
-        data, notices = export_script(project, Format(suffix))
-        headers = _export_headers(f"{name}.{suffix}", [notice.message for notice in notices])
-        return Response(data, media_type="application/octet-stream", headers=headers)
-    if suffix in _TIMINGS:
-        lines, duration_s, problems = time_lines(project)
-        data = write_timing(lines, TimingFormat(suffix), duration_s)
-        headers = _export_headers(f"{name}.{suffix}", problems)
+    if suffix in _TEXTS:
+        data, left_out = _write_text(project, suffix)
+        headers = _export_headers(f"{name}.{suffix}", left_out)
         return Response(data, media_type="application/octet-stream", headers=headers)
     if suffix == "tableread":
         return make_file(
@@ -262,9 +261,27 @@ def export(
     )
 
 
+def _write_text(project: ProjectSession, suffix: str) -> tuple[bytes, Iterable[str]]:
+    """A file without sound, and what it leaves out.
+
+    Raises:
+        Conflict: It has nothing to hold yet.
+    """
+    if suffix in _SCRIPTS:
+        data, notices = export_script(project, Format(suffix))
+        return data, [notice.message for notice in notices]
+    if suffix in _TIMINGS:
+        lines, duration_s, problems = time_lines(project)
+        return write_timing(lines, TimingFormat(suffix), duration_s), problems
+    scene = build_scene(project)
+    files = scene.write_podcast_files()
+    if suffix not in files:
+        raise Conflict("There are no chapters: they begin at headings. Add a heading first.")
+    return files[suffix], describe_left_out(scene)
+
+
 def _describe_scene(studio: Studio, scene: Scene) -> Scene:
-    titles = {name: backend.title for name, backend in studio.backends().items()}
-    described = scene.described(scene.tags.title, titles)
+    described = studio.describe_scene(scene, scene.tags.title)
     return replace(described, kept_loudness=studio.kept_loudness)
 
 

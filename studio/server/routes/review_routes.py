@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from pydantic import Field
 
 from studio.errors import Conflict, NotAllowed, NotFound
 from studio.project.comments import MAX_AUTHOR_CHARS, MAX_COMMENT_CHARS, MAX_COMMENTS
+from studio.project.document import Document, LineKind, ProjectLine
 from studio.project.history import Author
 from studio.project.line_states import LineState
 from studio.project.ops import AddComment, LineId
@@ -195,10 +196,36 @@ def comment(review: ReviewDep, body: ReviewCommentBody) -> dict[str, Any]:
 
 
 def _review_body(session: ProjectSession) -> dict[str, Any]:
-    body = reading_body(session)
+    with session.lock:
+        body = reading_body(session)
+        document = session.document
+        comments = list(map(asdict, document.comments.values()))
+        sounds = [_sound_body(document, *one) for one in _list_waits(document)]
     del body["heard"]
-    comments = session.document.comments.values()
-    return body | {"comments": list(map(asdict, comments))}
+    lines = [line | sound for line, sound in zip(body["lines"], sounds, strict=True)]
+    return body | {"lines": lines, "comments": comments}
+
+
+def _list_waits(document: Document) -> Iterator[tuple[ProjectLine, float]]:
+    """Each line with the silence before it: its gap, and the pauses since the last one sounded."""
+    lines = list(document)
+    paused_s = 0.0
+    for line, gap_s in zip(
+        lines, document.gaps.find(one.to_dialog_line() for one in lines), strict=True
+    ):
+        if line.kind is LineKind.SILENCE:
+            paused_s += line.duration_s or 0.0
+            yield line, 0.0
+        elif line.unspoken is not None:
+            yield line, 0.0
+        else:
+            yield line, paused_s + gap_s
+            paused_s = 0.0
+
+
+def _sound_body(document: Document, line: ProjectLine, before_s: float) -> dict[str, float]:
+    character = document.find_character(line.speaker)
+    return {"before_s": before_s, "level_db": character.level_db, "pan": character.pan}
 
 
 def _find_audio(session: ProjectSession, line_id: str, take_id: str) -> Path:

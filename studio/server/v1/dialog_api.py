@@ -154,7 +154,7 @@ def begin(
     """Render a dialog; with `stream`, the response is its progress as events."""
     backend = backend_for(studio, body.model)
     params = backend.capabilities.check_params(backend.title, body.params)
-    dialog, notices = _dialog(body)
+    dialog, notices, title = _dialog(body)
     check_settings(dialog, backend, studio.backends().values())
     characters = _read_characters(body, backend)
     dialog = _with_params(dialog, params, characters)
@@ -170,6 +170,7 @@ def begin(
         tries=body.tries,
         characters=characters,
         gap_s=body.gap_s,
+        title=title,
     )
     stream = SpeechStream(studio, dialog, options)
     store.put(stream)
@@ -209,8 +210,7 @@ def audio(
     job = stream.job
     if job.state is JobState.RUNNING:
         raise Conflict("The dialog is still being rendered; follow its events to the end.")
-    titles = {name: backend.title for name, backend in studio.backends().items()}
-    scene = build_scene(job).described(sound.title, titles)
+    scene = studio.describe_scene(build_scene(job), sound.title or stream.title)
     scene = replace(
         scene,
         tags=replace(scene.tags, cover=stream.cover),
@@ -303,16 +303,17 @@ def remove(store: DialogStoreDep, dialog_id: str) -> DialogDeleted:
     return DialogDeleted(id=dialog_id)
 
 
-def _dialog(body: DialogBody) -> tuple[Dialog, tuple[Notice, ...]]:
+def _dialog(body: DialogBody) -> tuple[Dialog, tuple[Notice, ...], str]:
+    """The dialog of a request, with notices and what its text calls itself."""
     if isinstance(body.input, str):
         read = read_dialog_text(body.input)
-        return read.dialog, read.notices
+        return read.dialog, read.notices, read.title or ""
     try:
         written = json.dumps(body.input, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise BadInput("The items hold half of a character; send whole ones.") from error
     parsed = parse_items(written.decode())
-    return parsed.dialog, parsed.notices
+    return parsed.dialog, parsed.notices, ""
 
 
 def _read_characters(body: DialogBody, backend: Backend) -> dict[str, Character]:

@@ -24,7 +24,9 @@ class SoundQuery(BaseModel):
         description="A zip in the place of one file: `lines` has a WAV for each line, `tracks` one "
         "for each speaker and a project for Reaper.",
     )
-    title: str = Field("", max_length=200, description="In the file's tags.")
+    title: str = Field(
+        "", max_length=200, description="In the file's tags; empty for the script's own."
+    )
     bitrate: int | None = Field(
         None, description="Of MP3, M4A, M4B and Opus: 64, 96, 128 or 192 kbit/s."
     )
