@@ -210,7 +210,9 @@ def _add_sound(parser: argparse.ArgumentParser) -> None:
         choices=_BIT_RATES_KBPS,
         help=f"of MP3, Opus and AAC: {', '.join(map(str, _BIT_RATES_KBPS))}",
     )
-    parser.add_argument("--title", metavar="T", help="in the file's tags (default: OUT's name)")
+    parser.add_argument(
+        "--title", metavar="T", help="in the file's tags (default: the script's, or OUT's name)"
+    )
     parser.add_argument("--cover", metavar="IMAGE", type=Path, help="a JPEG or PNG for the tags")
     parser.add_argument(
         "--names",

@@ -309,6 +309,8 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
     parsed = read_script(arguments.script, arguments.narrator)
     notice = (lambda notices: None) if arguments.quiet else print_report
     notice(parsed.notices)
+    if arguments.title is None:
+        arguments = replace(arguments, title=parsed.title)
     pronouncing = _read_pronouncing(arguments.pronunciations, notice)
     with open_studio() as studio, _kept_if_needed() as folder:
         options = RenderOptions(
