@@ -31,8 +31,10 @@ from studio.dialog.tags import (
 MAX_DIRECTION_CHARS = 2_000
 
 CUE_WORDS = (
-    r"(?:sfx|fx|sound(?:\s+(?:effects?|fx|cue))?|(?:intro|outro|theme|background|closing)\s+music"
-    r"|music(?:\s+cue)?|ambien(?:ce|t)|jingle)"
+    r"(?:sfx|f/?x|sound(?:\s+(?:effects?|fx|cue))?|(?:intro|outro|theme|background|closing)\s+music"
+    r"|music(?:\s+cue)?|ambien(?:ce|t)|jingle|grams|atmos?|spot\s+(?:effects?|fx)|stinger"
+    r"|geräusche?|musik|bruitages?|musique|efectos?(?:\s+de\s+sonido)?|sonidos?|m[uú]sica|rumori"
+    r"|шум|музыка|効果音|音楽|音效|音乐)"
 )
 """What a cue for sounds or music begins with, where a speaker's name would stand."""
 
@@ -77,7 +79,7 @@ _MANNERS = word_set(
     soft quiet loud softer quieter louder faster slower angry sad happy excited nervous calm
     cheerful sarcastic tired bored scared afraid frightened worried annoyed amused surprised
     shocked confused serious curious disgusted delighted relieved embarrassed hopeful thoughtful
-    beat deadpan off offstage offscreen overlapping interrupting reading
+    beat pauses pausing deadpan off offstage offscreen overlapping interrupting reading
     crosstalk inaudible unintelligible indistinct
     leise laut flüsternd flüstert lachend lacht lachen seufzt seufzend hustet ruft rufend schreit
     schreiend wütend traurig fröhlich zögernd weint weinend
@@ -113,6 +115,10 @@ _SAID_TO_SOMEBODY = word_set(
     has had will would could should please yes no not okay and but or if because which who what
     ich du wir mir mich dir dich uns ist sind und aber je tu nous vous est yo tú es
     """
+)
+_TO_SOMEBODY = word_set(
+    "i i'm i've i'd i'll you you're you've you'll we we're we've we'll me my mine your yours our"
+    " us ich du wir mir mich dir dich uns je j'ai tu nous vous yo tú"
 )
 _FEW_WORDS = 4
 _MOST_WORDS = 14
@@ -165,6 +171,15 @@ def is_direction(inside: str) -> bool:
 def begins_direction(inside: str) -> bool:
     """Whether words in parentheses, at the start of a line or alone, are surely a direction."""
     return _classify_first(inside) is DirectionKind.DIRECTION
+
+
+def tells_action(inside: str) -> bool:
+    """Whether words in parentheses are a sentence about what happens: `(He turns away.)`.
+
+    Who speaks of himself or to somebody, as in “(And I mean it.)”, says it.
+    """
+    is_sentence = inside[:1].isupper() and inside.endswith(".")
+    return is_sentence and _TO_SOMEBODY.isdisjoint(_words(inside))
 
 
 def write_direction(words: str, *, is_first: bool) -> str:
@@ -301,7 +316,7 @@ def directed_mood(text: str, moods: Collection[str]) -> str | None:
     return next(filter(None, found), None)
 
 
-_BEATS = frozenset(("beat", "a beat", "short beat", "a pause", "short pause", "silence"))
+_BEATS = frozenset(("beat", "a beat", "short beat", "a pause", "short pause", "pauses", "silence"))
 
 
 class Effect(StrEnum):

@@ -32,6 +32,7 @@ from studio.dialog.formats.pasted_sources import (
 )
 from studio.dialog.formats.plain_text import read_plain_text
 from studio.dialog.formats.plays import find_play
+from studio.dialog.formats.printed_pages import cut_page_breaks
 from studio.dialog.formats.tables import (
     Role,
     assign,
@@ -283,6 +284,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
         chat = read_chat(text, remarks)
         if chat is not None:
             return Imported(chat.dialog, chat.notices, Format.SCRIPT, chat=True)
+    text = cut_page_breaks(text, remarks)
     format_ = detect(text, file_name, remarks)
     return _parse(text, format_, remarks, options)
 

@@ -17,6 +17,7 @@ from studio.dialog.directions import (
     begins_direction,
     find_directions,
     is_direction,
+    tells_action,
     write_direction,
 )
 from studio.dialog.formats.building import FIRST_SPEAKER, NO_NAME, NOT_SPOKEN, ImportNotices
@@ -31,6 +32,7 @@ from studio.dialog.formats.row_kinds import (
     cut_gutenberg,
     header_of,
     inside_of,
+    is_author,
     is_cue,
     is_farewell,
     is_heading,
@@ -47,7 +49,7 @@ from studio.dialog.formats.row_kinds import (
     plain_bold,
     plain_title,
 )
-from studio.dialog.formats.turns import read_testimony, split_turns
+from studio.dialog.formats.turns import cut_cue_numbers, read_testimony, split_turns
 from studio.dialog.markup import (
     Row,
     has_blocks,
@@ -62,6 +64,7 @@ from studio.dialog.tags import leading_pauses, write_pause
 
 TITLE_NOTICE = "The title isn't spoken; a new project is named for it:"
 ABOUT_NOTICE = "What is said about the script above it isn't spoken; it stands above the lines:"
+CUE_NUMBERS_NOTICE = "The numbers before names and cues aren't spoken; they are left out."
 _MOST_NAME_WORDS = 3
 GUTENBERG_NOTICE = (
     "What Project Gutenberg says about the book, and its marks of pictures, aren't spoken; they "
@@ -92,6 +95,10 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     rows, cut = cut_gutenberg(number_rows(text))
     if cut is not None:
         remarks.add(GUTENBERG_NOTICE, cut)
+    counted, rows = rows, cut_cue_numbers(rows)
+    if rows is not counted:
+        first = next(new for new, old in zip(rows, counted, strict=True) if new is not old)
+        remarks.add(CUE_NUMBERS_NOTICE, first[0])
     rows = mark_headings(rows)
     is_marked, is_named = has_blocks(rows), has_bold_names(rows)
     written = rows
@@ -144,6 +151,8 @@ class _PlainTextReader:
         # In a play: between a heading and the first name, and a name without words so far.
         self._is_action = play is not None
         self._cue: tuple[Header, int] | None = None
+        # Whether a direction beside a name is all so far, and the words come below an empty row.
+        self._is_open = False
 
     def read_all(self) -> None:
         rows = list(place_rows(self._rows))
@@ -159,8 +168,12 @@ class _PlainTextReader:
         self._drop_cue()
 
     def _end_paragraph(self, number: int) -> None:
-        self._is_action = self._is_action or self._cue is not None
-        self._drop_cue()
+        if self._is_open:
+            self._is_open = False
+            return
+        if self._play is None or not self._play.is_spaced:
+            self._is_action = self._is_action or self._cue is not None
+            self._drop_cue()
         self.script.read("", number)
 
     def _read(self, row: PlacedRow) -> None:
@@ -209,7 +222,7 @@ class _PlainTextReader:
         elif self._speaker is None:
             self._begin_narrator(number)
             self._say(text, number)
-        elif inside and _is_action(inside):
+        elif inside and tells_action(inside) and not is_direction(inside):
             self._narrate(inside, number, UnspokenKind.ACTION)
         else:
             self._say((inside and self._write_direction(inside)) or text, number)
@@ -260,9 +273,14 @@ class _PlainTextReader:
         is_first = self._speaker is None and self.title is None and text.startswith("# ")
         if not words:
             return
-        if is_first and not (is_heading(words) or words.endswith(".")):
-            self.title = plain_title(strip_markup(plain_bold(words)))
-        if self._is_marked and text.startswith("#"):
+        takes_title = is_first and not (is_heading(words) or words.endswith("."))
+        heading = strip_markup(plain_bold(words))
+        if takes_title:
+            self.title = plain_title(heading)
+        if self._is_marked and takes_title:
+            self._remarks.add(TITLE_NOTICE, number, plain_title(heading))
+            self.script.add_unspoken(UnspokenKind.HEADING, heading, number)
+        elif self._is_marked and text.startswith("#"):
             self._narrate(words, number, UnspokenKind.HEADING)
         else:
             self.script.read(text, number)
@@ -300,14 +318,22 @@ class _PlainTextReader:
             self._remarks.add(PREFACE_NOTICE, number, text)
         elif about and about[0] == "title":
             self._take_title(about[1], number)
-        elif about:
+        elif about or (header is None and is_author(text)):
             self._remarks.add(ABOUT_NOTICE, number, text)
             self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(text), number)
-        elif is_alone and self.title is None and is_titled(text) and not inside_of(text):
+        elif header is None and not row.begins and is_heading(text):
+            self._narrate(text, number, UnspokenKind.HEADING)
+        elif self._may_lead(row, is_alone=is_alone):
             self._take_title(text, number)
         else:
             return False
         return True
+
+    def _may_lead(self, row: PlacedRow, *, is_alone: bool) -> bool:
+        """Whether a row above the first speaker is the title."""
+        is_free = self.title is None and is_titled(row.text) and not inside_of(row.text)
+        is_first = row.begins and row.text.isupper() and self._header_of(row.text) is None
+        return is_free and (is_alone or is_first)
 
     def _read_bold(self, name: str, number: int) -> None:
         """Bold text alone on a row: a name above her words, or a heading."""
@@ -325,11 +351,13 @@ class _PlainTextReader:
             return False
         if is_direction(inside) and self._speaker is not None:
             return False  # how the speaker goes on
-        if is_square and self._is_name(inside):
+        is_headed = row.begins and row.ends and is_square and is_heading(inside)
+        if is_square and not is_headed and self._is_name(inside):
             return False
         is_alone = row.begins and row.ends and (is_square or _is_stage(inside))
         if is_square or is_alone:
-            self._narrate(inside, row.number, UnspokenKind.ACTION)
+            kind = UnspokenKind.HEADING if is_headed else UnspokenKind.ACTION
+            self._narrate(inside, row.number, kind)
         return is_square or is_alone
 
     def _is_name(self, inside: str) -> bool:
@@ -352,20 +380,26 @@ class _PlainTextReader:
             self._cue = (Header(said[0], Attributes(), ""), number)
             if said[1]:
                 self._say_in_play(play, said[1], number)
+                self._is_open = play.is_spaced and inside_of(said[1]) is not None
         elif self._may_be_title(play, row):
             self._take_title(text, number)
         elif is_headed or self._is_cast_list:
             self._narrate(text, number, UnspokenKind.HEADING)
             self._is_action = True
-        elif (self._is_action and self._cue is None) or play.is_direction(text):
-            self._narrate(text.strip("[]"), number, UnspokenKind.ACTION)
+        elif play.is_direction(text) or self._is_played(play, row):
+            self._narrate(strip_markup(text).strip("[]()"), number, UnspokenKind.ACTION)
         else:
             self._say_in_play(play, text, number)
+
+    def _is_played(self, play: Play, row: PlacedRow) -> bool:
+        """Whether a row tells what happens: above the first name, or a paragraph without one."""
+        return self._cue is None and (self._is_action or (bool(play.bare) and row.begins))
 
     def _may_be_title(self, play: Play, row: PlacedRow) -> bool:
         is_first = self._speaker is None and self.title is None and row.begins
         is_present = all(name_key(name.strip()) in play.names for name in row.text.split(","))
-        return is_first and is_titled(row.text) and not is_present
+        is_stage = play.is_direction(row.text)
+        return is_first and is_titled(row.text) and not (is_present or is_stage)
 
     def _say_in_play(self, play: Play, text: str, number: int) -> None:
         if self._cue is not None:
@@ -379,11 +413,6 @@ class _PlainTextReader:
             header, number = self._cue
             self._cue = None
             self._narrate(header.speaker, number, UnspokenKind.NOTE)
-
-
-def _is_action(inside: str) -> bool:
-    """Whether brackets hold a sentence about what happens."""
-    return inside[:1].isupper() and inside.endswith(".") and not is_direction(inside)
 
 
 def _is_stage(inside: str) -> bool:

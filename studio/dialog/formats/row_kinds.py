@@ -10,7 +10,7 @@ import regex
 
 from studio.dialog.attributes import Attributes
 from studio.dialog.directions import CUE_WORDS, begins_direction, is_direction, word_set
-from studio.dialog.markup import Row
+from studio.dialog.markup import Row, strip_markup
 from studio.dialog.model import name_key
 from studio.dialog.script import Header, parse_header
 from studio.dialog.tags import SOUND_TAGS, leading_pauses, sound_name
@@ -36,15 +36,20 @@ _HEADING = regex.compile(
       (?:act|acte|scene|scène|chapter|prologue|epilogue|episode|part|segment|section|interlude)\b
       (?:[\s.:—–-]+(?:\d+|[ivxlc]+|one|two|three|four|five|six|seven|eight|nine|ten|the\s\w+))?
       (?:[.:—–-].{0,80})?
-    | (?:erster|zweiter|dritter|vierter|fünfter|letzter)\s(?:akt|aufzug|auftritt|teil)\.?
+    | (?:erste|zweite|dritte|vierte|fünfte|letzte)[rs]?\s(?:akt|aufzug|auftritt|teil|szene|bild)\.?
     | \d{1,2}\.\s(?:akt|aufzug|auftritt|szene)\.?
-    | (?:act[eo]|sc[eè]n[ea]|escena|akt|szene)\s
-      (?:\d+|[ivxlc]+|premi[eè]re?|deuxième|seconde?|troisième|quatrième|dernier|primo|prima|primero)\.?
+    | (?:akt|szene|bild)\s\d{1,2}\s?[.:–—-].{0,80}
+    | (?:действие|акт|сцена|картина|явление)\s(?:\p{L}+|\d+)\.?
+    | 第[一二三四五六七八九十百\d]{1,4}[幕场場章回集话話]\s?.{0,30}
+    | (?:act[eo]|atto|sc[eè]n[ea]|escena|akt|szene)\s
+      (?:\d+|[ivxlc]+|premi[eè]re?|deuxième|second[eoa]?|troisième|quatrième|dernier|prim[oa]
+      |primer[oa]|terz[oa]|tercer[oa]?)\.?
     | (?:the\s)?(?:first|second|third|fourth|fifth|last)\s(?:act|scene|part)\.?
     | (?:int|ext|i/e|int\.?/ext)[.\s].{1,100}
     | (?:[\p{Lu}\s]+\s)?(?:CUT|FADE|DISSOLVE)\s(?:TO|IN|OUT|UP)(?:\sBLACK)?[.:]?
-    | (?:the\s)?end(?:\sof\s(?:act|scene|episode|part)\b.{0,40})?\.?
-    | curtain\.? | dramatis\spersonae\.?
+    | (?:the\s)?end(?:\sof\s(?:act|scene|episode|part|play)\b.{0,40})?\.?
+    | cold\sopen(?:ing)? | teaser | (?:opening|closing|end)\scredits | credits | interval
+    | (?:curtain|black-?out|telón|rideau|vorhang|sipario)\.? | dramatis\spersonae\.?
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
@@ -90,6 +95,7 @@ _OPENS = ("[", "(", "（")
 BROKEN = ""
 """In place of a name whose header can't be read, which the script's reader refuses."""
 
+_AUTHOR = regex.compile(r"(?:(?:[Ww]ritten|[Aa]dapted)\s)?(?:[Bb]y|BY)\s\p{Lu}.{0,60}")
 _TITLED = regex.compile(r"(?:(?:podcast|episode|script|scene|play)\s)?title\s*[:：]\s*", regex.I)
 _IN_QUOTES = regex.compile(r"[\"“«„'](?P<words>[^\"“”«»„]+)[\"”»“']")
 _TRANSCRIPT = regex.compile(
@@ -97,7 +103,8 @@ _TRANSCRIPT = regex.compile(
 )
 _CAST_LIST = regex.compile(
     r"(?:dramatis\spersonae|persons\s(?:of|in)\sthe\s(?:play|drama)|the\spersons\sof\sthe\splay"
-    r"|cast\sof\scharacters|characters|personnages|personen|persone|personajes)\s*[.:]?",
+    r"|cast(?:\sof\scharacters)?|characters|personnages|personen|persone|personajes|действующие\sлица"
+    r"|登場人物|人物)\s*[.:：]?",
     regex.IGNORECASE,
 )
 
@@ -220,6 +227,11 @@ def is_titled(row: str) -> bool:
     """Whether a row could be a title: a few words that end without a mark."""
     is_short = len(row.split()) <= _MOST_TITLE_WORDS and row[-1] not in ".!?…:,;]"
     return is_short and not (is_cue(row) or is_heading(row))
+
+
+def is_author(row: str) -> bool:
+    """Whether a row below a title says who wrote the script."""
+    return _AUTHOR.fullmatch(strip_markup(row)) is not None
 
 
 def plain_title(title: str) -> str:

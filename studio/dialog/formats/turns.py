@@ -1,14 +1,20 @@
 """Turns that other signs than a name and a colon begin.
 
-Tags around them, `[S1] … [S2] …`, `[alice] … [/alice]`, `<Person1>`, and a court's `Q.` and `A.`.
+Tags around them, `[S1] … [S2] …`, `[alice] … [/alice]`, `<Person1>`, a court's `Q.` and `A.`, and
+the numbers before the cues of a radio script.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import regex
 
 from studio.dialog.directions import word_set
+from studio.dialog.formats.row_kinds import header_of, is_cue
 from studio.dialog.markup import Row
+from studio.dialog.model import name_key
+from studio.errors import ScriptError
 
 _NUMBERED = regex.compile(r"\[S\d{1,2}\]", regex.IGNORECASE)
 _CLOSED = regex.compile(r"[\[<]/(?P<name>[\p{L}\p{N}][\p{L}\p{N} ._-]{0,40})[\]>]")
@@ -23,6 +29,9 @@ _TESTIFIED = regex.compile(
 _EXAMINER = regex.compile(rf"{_ROW_NUMBER}(?P<by>BY (?:MR|MRS|MS|DR)\. \p{{Lu}}[^:]*):?")
 _TESTIFIED_BEGINS = frozenset("QA0123456789")
 _FEWEST_TESTIFIED = 2
+_NUMBERED_CUE = regex.compile(r"\(?(?P<number>\d{1,4})[.):]?\s+(?P<row>\S.*)")
+_CUE_BEGINS = frozenset("(0123456789")
+_FEWEST_COUNTED = 3
 
 
 def has_closed_turns(text: str) -> bool:
@@ -57,6 +66,41 @@ def read_testimony(rows: list[Row]) -> list[Row]:
         return rows
     is_numbered = all(row[0].isdigit() for _, row in rows if row)
     return [(number, _write_testimony(row, is_numbered=is_numbered)) for number, row in rows]
+
+
+def cut_cue_numbers(rows: list[Row]) -> list[Row]:
+    """Rows without the numbers of a radio script's cues: `4. ARTHUR: …`, or `4 FX: …`.
+
+    Unchanged unless they count names and cues up, as “1 Witch” and “2 Witch” don't.
+    """
+    numbered = {
+        idx: found
+        for idx, (_, row) in enumerate(rows)
+        if row[:1] in _CUE_BEGINS and (found := _NUMBERED_CUE.fullmatch(row))
+    }
+    names = {idx: name for idx, found in numbered.items() if (name := _said_by(found["row"]))}
+    counted = [int(numbered[idx]["number"]) for idx in names]
+    if len(counted) < _FEWEST_COUNTED or len(set(names.values())) < _FEWEST_TESTIFIED:
+        return rows
+    restarts = sum(after <= before for before, after in pairwise(counted))
+    if _FEWEST_COUNTED * restarts >= len(counted) or max(counted) > 2 * len(rows) + counted[0]:
+        return rows
+    cut = list(rows)
+    for idx, found in numbered.items():
+        if idx in names or int(found["number"]) in range(counted[0], max(counted) + 2):
+            cut[idx] = (rows[idx][0], found["row"])
+    return cut
+
+
+def _said_by(row: str) -> str | None:
+    """The key of who says a row, or of its cue; None for other rows."""
+    try:
+        header = header_of(row)
+    except ScriptError:
+        return None
+    if header is not None:
+        return name_key(header.speaker)
+    return row.partition(":")[0] if is_cue(row) else None
 
 
 def _write_testimony(row: str, *, is_numbered: bool) -> str:
