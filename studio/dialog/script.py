@@ -68,7 +68,8 @@ _NOBODY = regex.compile(
     | (?:act|scene|chapter|episode|part|segment|section)\s+
       (?:\d+|[ivxlc]+|one|two|three|four|five|six|seven|eight|nine|ten)
     | (?:int|ext|i/e)\b.* | (?:[\w\s]+\s)?(?:cut|fade|dissolve)\s+(?:to|in|out|up)(?:\s+black)?
-    | title | scene | at\s+rise | setting | characters | dramatis\s+personae | duration | genre | logline | synopsis
+    | title | scene | at\s+rise | setting | characters | dramatis\s+personae | duration | genre
+    | logline | synopsis
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )

@@ -41,6 +41,7 @@ from studio.dialog.formats.tables import (
     role_of,
     write_table,
 )
+from studio.dialog.formats.time_rows import cut_times
 from studio.dialog.formats.turns import has_closed_turns
 from studio.dialog.gaps import GAP
 from studio.dialog.items import parse_items, write_items, write_json_lines
@@ -283,8 +284,11 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     if may_be_chat and not has_closed_turns(text):
         chat = read_chat(text, remarks)
         if chat is not None:
-            return Imported(chat.dialog, chat.notices, Format.SCRIPT, chat=True)
-    text = cut_page_breaks(text, remarks)
+            title = _shorten_title(chat.title)
+            return Imported(
+                chat.parsed.dialog, chat.parsed.notices, Format.SCRIPT, title, chat=True
+            )
+    text = cut_page_breaks(cut_times(text, remarks), remarks)
     format_ = detect(text, file_name, remarks)
     return _parse(text, format_, remarks, options)
 
@@ -330,8 +334,11 @@ def _parse(text: str, format_: Format, remarks: ImportNotices, options: ImportOp
     # What a `DialogBuilder` has built has the remarks already.
     is_own = format_ in (Format.SCRIPT, Format.JSON, Format.JSON_LINES)
     notices = remarks.notices() + parsed.notices if is_own else parsed.notices
-    title = " ".join((title or "").split())[:MAX_TITLE_CHARS] or None
-    return Imported(parsed.dialog, notices, format_, title, unspoken)
+    return Imported(parsed.dialog, notices, format_, _shorten_title(title), unspoken)
+
+
+def _shorten_title(title: str | None) -> str | None:
+    return " ".join((title or "").split())[:MAX_TITLE_CHARS] or None
 
 
 def read_dialog_text(text: str, options: ImportOptions = _DEFAULTS) -> Imported:

@@ -23,8 +23,10 @@ from studio.dialog.directions import (
 from studio.dialog.formats.building import FIRST_SPEAKER, NO_NAME, NOT_SPOKEN, ImportNotices
 from studio.dialog.formats.plays import Play, find_play, join_open_brackets
 from studio.dialog.formats.row_kinds import (
+    ABOUT_NOTICE,
     CUE_NOTICE,
     PREFACE_NOTICE,
+    TITLE_NOTICE,
     PlacedRow,
     begins_cast_list,
     begins_transcript,
@@ -62,8 +64,6 @@ from studio.dialog.model import ParsedScript, UnspokenKind, name_key, with_place
 from studio.dialog.script import Header, ScriptReader, parse_header
 from studio.dialog.tags import leading_pauses, write_pause
 
-TITLE_NOTICE = "The title isn't spoken; a new project is named for it:"
-ABOUT_NOTICE = "What is said about the script above it isn't spoken; it stands above the lines:"
 CUE_NUMBERS_NOTICE = "The numbers before names and cues aren't spoken; they are left out."
 _MOST_NAME_WORDS = 3
 GUTENBERG_NOTICE = (
@@ -331,7 +331,9 @@ class _PlainTextReader:
 
     def _may_lead(self, row: PlacedRow, *, is_alone: bool) -> bool:
         """Whether a row above the first speaker is the title."""
-        is_free = self.title is None and is_titled(row.text) and not inside_of(row.text)
+        is_timed = plain_bold(row.text).startswith("[")  # `[00:00] Intro`
+        is_free = self.title is None and is_titled(row.text) and not is_timed
+        is_free = is_free and not inside_of(row.text)
         is_first = row.begins and row.text.isupper() and self._header_of(row.text) is None
         return is_free and (is_alone or is_first)
 
@@ -397,9 +399,7 @@ class _PlainTextReader:
 
     def _may_be_title(self, play: Play, row: PlacedRow) -> bool:
         is_first = self._speaker is None and self.title is None and row.begins
-        is_present = all(name_key(name.strip()) in play.names for name in row.text.split(","))
-        is_stage = play.is_direction(row.text)
-        return is_first and is_titled(row.text) and not (is_present or is_stage)
+        return is_first and is_titled(row.text) and play.may_be_title(row.text)
 
     def _say_in_play(self, play: Play, text: str, number: int) -> None:
         if self._cue is not None:

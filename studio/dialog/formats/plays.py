@@ -35,15 +35,15 @@ _BARE = regex.compile(
 )
 _ABOVE = regex.compile(rf"(?P<name>(?!The\s)\p{{Lu}}[\p{{L}}’'-]+(?:\s{_WORD}){{0,2}}(?:\s\d)?)")
 _DIRECTION = regex.compile(r"_?\[[^\[\]]*\]_?\.?|_[^_]+_\.?|\(_[^()]*_\)")
-_STAGE = regex.compile(
-    r"\s*(?:[\p{L} ,]{1,40}\.\s)?(?:Enter|Exit|Exeunt|Re-?enter|Flourish|Alarum|Curtain)\b.{0,200}"
-)
+_STAGE = regex.compile(r"\s*(?:Enter|Exit|Exeunt|Re-?enter|Flourish|Alarum|Curtain)\b.{0,200}")
+_COMES = regex.compile(r"\b(?:Enter|Exit|Exeunt)\b")
 _BRACKETS = regex.compile(
     r"_?\[(?P<inside>[^\[\]]*)\]_?\.?|_?\((?P<inside>[^()]*)\)_?(?:\.(?=\s))?"
 )
 _NO_NAMES = frozenset(
     name_key(one) for one in ("I", "Act", "Scene", "Act I", "Oh", "Yes", "No", "Well", "Exit",
-    "Exeunt", "Enter", "INT", "EXT", "EST", "Ah", "Good", "Thank you", "Nothing", "Nonsense", "Never", "Why", "What")
+    "Exeunt", "Enter", "INT", "EXT", "EST", "Ah", "Good", "Thank you", "Nothing", "Nonsense",
+    "Never", "Why", "What")
 )  # fmt: skip
 _PARTS = regex.compile(
     r"(?:act|actus|scene|scoena|acte|akt|atto|acto|escena|scena|chapter|part|time|place|curtain|scène|szene|personnages|personen|(?:the\s)?(?:prologue|epilogue|end))\b",
@@ -104,6 +104,11 @@ class Play:
     def is_direction(self, row: str) -> bool:
         """Whether a row is nothing but a stage direction."""
         return _DIRECTION.fullmatch(row) is not None or _STAGE.fullmatch(row) is not None
+
+    def may_be_title(self, row: str) -> bool:
+        """Whether a row names nobody who is there, and nobody who comes or goes."""
+        is_present = all(name_key(name.strip()) in self.names for name in row.split(","))
+        return not (is_present or _COMES.search(row))
 
     def write(self, text: str, *, is_first: bool) -> str:
         """A speech with its directions as a line has them."""

@@ -109,6 +109,8 @@ _CAST_LIST = regex.compile(
 )
 
 PREFACE_NOTICE = "What a language model says about the script isn't spoken; it is left out:"
+ABOUT_NOTICE = "What is said about the script above it isn't spoken; it stands above the lines:"
+TITLE_NOTICE = "The title isn't spoken; a new project is named for it:"
 CUE_NOTICE = "Cues for sounds and music aren't spoken; they stand between the lines:"
 
 _MOST_TITLE_WORDS = 10
