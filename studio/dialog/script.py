@@ -74,7 +74,9 @@ _NOBODY = regex.compile(
     regex.VERBOSE | regex.IGNORECASE,
 )
 _NO_ATTRIBUTES = Attributes()
-_NAME_AND_HOW = regex.compile(r"(?P<name>[^()]*[^()\s])\s*\((?P<how>[^()]{1,80})\)\s*")
+_NAME_AND_HOW = regex.compile(
+    r"(?P<name>[^()（）]*[^()（）\s])\s*[(（](?P<how>[^()（）]{1,80})[)）]\s*"
+)
 _WHERE = regex.compile(
     r"v\.?\s?o\.?|o\.?\s?[sc]\.?|off(?:[- ]?(?:screen|camera|stage))?|cont(?:['’]?d|inued)\.?"
     r"|(?:(?:on|over|into|through|via)\s(?:the\s)?)?(?:phone|radio|intercom|filtered?)",
@@ -175,7 +177,7 @@ def _colon_header(line: str) -> Header | None:
     if not (line.startswith(": ", colon) or _COLON_ENDS_NAME.match(line, colon)):
         return None
     written, how = line[:colon], ""
-    if ")" in written:
+    if ")" in written or "）" in written:
         written, how = split_extension(written)
     name = _plain_name(written)
     text = line[colon + 1 :].strip()

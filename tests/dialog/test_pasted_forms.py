@@ -64,7 +64,6 @@ SAID = {
     "list_of_lines.md": [
         "Anna: How long?",
         "Ivo: Long enough.",
-        "Ivo: They wait.",
         "Anna: Then we wait.",
     ],
     "numbered_podcast.md": [

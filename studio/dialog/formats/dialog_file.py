@@ -24,6 +24,7 @@ from studio.dialog.formats.foreign import is_ass, is_yarn, read_ass, read_yarn
 from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
 from studio.dialog.formats.game_scripts import read_game_script
 from studio.dialog.formats.json_wrappers import unwrap_items
+from studio.dialog.formats.model_answers import take_script
 from studio.dialog.formats.pasted_sources import (
     find_markdown_table,
     read_timed_rows,
@@ -276,6 +277,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     """
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
+    text = take_script(text, remarks)
     text = show_source(text) or write_columns(text) or text
     foreign = _read_foreign(text, remarks, options)
     if foreign is not None:

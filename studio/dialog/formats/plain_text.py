@@ -8,9 +8,12 @@ as a script has none of that and is read as it is.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from studio.dialog.attributes import Attributes
 from studio.dialog.directions import (
@@ -28,10 +31,12 @@ from studio.dialog.formats.row_kinds import (
     PREFACE_NOTICE,
     TITLE_NOTICE,
     PlacedRow,
+    acted_words,
     begins_cast_list,
     begins_transcript,
     bold_name,
     cut_gutenberg,
+    find_manners,
     header_of,
     inside_of,
     is_author,
@@ -45,6 +50,8 @@ from studio.dialog.formats.row_kinds import (
     is_titled,
     join_brackets,
     key_and_value,
+    mark_bold_names,
+    name_headings,
     names_of,
     number_rows,
     place_rows,
@@ -63,9 +70,11 @@ from studio.dialog.markup import (
 from studio.dialog.model import ParsedScript, UnspokenKind, name_key, with_place
 from studio.dialog.script import Header, ScriptReader, parse_header
 from studio.dialog.tags import leading_pauses, write_pause
+from studio.errors import ScriptError
 
 CUE_NUMBERS_NOTICE = "The numbers before names and cues aren't spoken; they are left out."
 _MOST_NAME_WORDS = 3
+_MOST_FAREWELL_ROWS = 24
 GUTENBERG_NOTICE = (
     "What Project Gutenberg says about the book, and its marks of pictures, aren't spoken; they "
     "are left out."
@@ -99,11 +108,12 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     if rows is not counted:
         first = next(new for new, old in zip(rows, counted, strict=True) if new is not old)
         remarks.add(CUE_NUMBERS_NOTICE, first[0])
-    rows = mark_headings(rows)
+    rows = mark_bold_names(mark_headings(rows))
     is_marked, is_named = has_blocks(rows), has_bold_names(rows)
     written = rows
     if is_marked:
         rows = read_markdown(rows)
+    rows = name_headings(rows)
     rows = join_brackets(split_turns(read_testimony(rows)))
     play = find_play(rows)
     if play is not None:
@@ -139,11 +149,15 @@ class _PlainTextReader:
         self._is_marked = is_marked
         # Each row is asked about when names are counted, and when it is read.
         self._header_of = cache(header_of)
+        manners = find_manners(self._list_headers())
+        if manners:
+            self._header_of = cache(partial(_header_with_manner, manners))
         self.names = Counter(names_of(rows, self._header_of))
         self.is_prose = False
         # Where a heading such as “Transcript” says that the dialog begins; 0 without one.
         self._begins_at = next((number for number, row in rows if begins_transcript(row)), 0)
         self._is_cast_list = False
+        self._persons: set[str] = set()
         # Whose words come next, whether a narrator spoke since, and whether they said any.
         self._speaker: Header | None = None
         self._is_interrupted = False
@@ -154,18 +168,41 @@ class _PlainTextReader:
         # Whether a direction beside a name is all so far, and the words come below an empty row.
         self._is_open = False
 
+    def _list_headers(self) -> Iterator[Header]:
+        for _, row in self._rows:
+            with suppress(ScriptError):
+                if (header := self._header_of(row)) is not None:
+                    yield header
+
     def read_all(self) -> None:
         rows = list(place_rows(self._rows))
-        last = next((row for row in reversed(rows) if row.text), None)
+        farewell = self._find_farewell(rows)
         for row in rows:
             with with_place(row.number):
-                if not row.text or is_ornament(row.text):
+                if row.number >= farewell:
+                    self._set_farewell_aside(row)
+                elif not row.text or is_ornament(row.text):
+                    is_ended = row.text or (self._persons and not self._is_marked)
+                    self._is_cast_list = self._is_cast_list and not is_ended
                     self._end_paragraph(row.number)
-                elif row is last and row.begins and is_farewell(row.text):
-                    self._remarks.add(PREFACE_NOTICE, row.number, row.text)
                 else:
                     self._read(row)
         self._drop_cue()
+
+    def _find_farewell(self, rows: list[PlacedRow]) -> float:
+        """The number of the row from which a language model offers what else it can do."""
+        found = math.inf
+        for row in reversed(rows[-_MOST_FAREWELL_ROWS:]):
+            text = acted_words(row.text) or row.text
+            if row.begins and text and is_farewell(text):
+                found = row.number
+            elif text and _may_be_said(text):
+                break
+        return found
+
+    def _set_farewell_aside(self, row: PlacedRow) -> None:
+        if row.text and not is_ornament(row.text):
+            self._remarks.add(PREFACE_NOTICE, row.number, acted_words(row.text) or row.text)
 
     def _end_paragraph(self, number: int) -> None:
         if self._is_open:
@@ -297,9 +334,13 @@ class _PlainTextReader:
 
     def _set_aside(self, row: PlacedRow) -> bool:
         """Take a row out of the dialog that nobody says; whether it was one."""
-        if self._speaker is None and self._set_aside_lead(row):
+        acted = acted_words(row.text)
+        lead = row if acted is None else row._replace(text=acted, begins=False)
+        if self._speaker is None and self._set_aside_lead(lead):
             return True
-        if bold := bold_name(row.text):
+        if acted is not None:
+            self._act(acted, row)
+        elif bold := bold_name(row.text):
             self._read_bold(bold, row.number)
         elif is_cue(row.text):
             self._add_cue(row.text, row.number)
@@ -309,13 +350,26 @@ class _PlainTextReader:
             return self._set_aside_brackets(row)
         return True
 
+    def _act(self, acted: str, row: PlacedRow) -> None:
+        """A row all in italics: how the speaker goes on, or what happens."""
+        is_alone = row.begins and row.ends and not is_direction(acted)
+        if self._speaker is None or is_alone:
+            self._narrate(acted, row.number, UnspokenKind.ACTION)
+        else:
+            self._say(write_direction(acted, is_first=not self._has_words), row.number)
+
     def _set_aside_lead(self, row: PlacedRow) -> bool:
         """What stands above the first speaker: a preface, a title, remarks about the script."""
         text, number, header = row.text, row.number, self._header_of(row.text)
         about = key_and_value(text) if header is None or self._is_marked else None
         is_alone = row.begins and row.ends and header is None
-        if row.begins and is_preface(text) and (header is None or not header.text):
+        if is_preface(text) and (row.begins or row.ends) and (header is None or not header.text):
             self._remarks.add(PREFACE_NOTICE, number, text)
+        elif begins_cast_list(text) and not self._is_cast_list:
+            self._begin_cast_list(text, number)
+        elif self._lists_person(row):
+            self._remarks.add(ABOUT_NOTICE, number, text)
+            self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(text), number)
         elif about and about[0] == "title":
             self._take_title(about[1], number)
         elif about or (header is None and is_author(text)):
@@ -328,6 +382,27 @@ class _PlainTextReader:
         else:
             return False
         return True
+
+    def _begin_cast_list(self, text: str, number: int) -> None:
+        self._is_cast_list, self._persons = True, set()
+        self._remarks.add(ABOUT_NOTICE, number, text)
+        self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(plain_bold(text)), number)
+
+    def _lists_person(self, row: PlacedRow) -> bool:
+        """Whether a row is one of a list of the cast, where each person stands once."""
+        header = self._header_of(row.text)
+        if not self._is_cast_list or inside_of(row.text) or key_and_value(row.text):
+            self._is_cast_list = False
+        elif header is None:
+            self._is_cast_list = not is_heading(row.text)
+        else:
+            # Below persons without a colon, who has one speaks.
+            name = name_key(header.speaker)
+            self._is_cast_list = name not in self._persons and "" not in self._persons
+            self._persons.add(name)
+            return self._is_cast_list
+        self._persons.add("")
+        return self._is_cast_list
 
     def _may_lead(self, row: PlacedRow, *, is_alone: bool) -> bool:
         """Whether a row above the first speaker is the title."""
@@ -413,6 +488,21 @@ class _PlainTextReader:
             header, number = self._cue
             self._cue = None
             self._narrate(header.speaker, number, UnspokenKind.NOTE)
+
+
+def _may_be_said(row: str) -> bool:
+    try:
+        return header_of(row) is not None
+    except ScriptError:
+        return True
+
+
+def _header_with_manner(manners: Mapping[str, Header], row: str) -> Header | None:
+    header = header_of(row)
+    plain = manners.get(header.speaker) if header is not None else None
+    if header is None or plain is None:
+        return header
+    return Header(plain.speaker, header.attributes, f"{plain.text} {header.text}".strip())
 
 
 def _is_stage(inside: str) -> bool:
