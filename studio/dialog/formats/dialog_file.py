@@ -23,13 +23,14 @@ from studio.dialog.formats.encoding import decode_text
 from studio.dialog.formats.foreign import is_ass, is_yarn, read_ass, read_yarn
 from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
 from studio.dialog.formats.game_scripts import read_game_script
-from studio.dialog.formats.json_wrappers import unwrap_items
+from studio.dialog.formats.json_wrappers import add_direction, unwrap_items
 from studio.dialog.formats.model_answers import take_script
 from studio.dialog.formats.pasted_sources import (
     find_markdown_table,
     read_timed_rows,
     show_source,
     write_columns,
+    write_yaml_lines,
 )
 from studio.dialog.formats.plain_text import read_plain_text
 from studio.dialog.formats.plays import find_play
@@ -38,6 +39,7 @@ from studio.dialog.formats.tables import (
     Role,
     assign,
     delimiter_of,
+    is_headless,
     read_table,
     role_of,
     write_table,
@@ -132,6 +134,8 @@ def _detect_by_lines(text: str, promised: Format | None) -> Format:
         return promised
     if delimiter := delimiter_of(text):
         return Format.TSV if delimiter == "\t" else Format.CSV
+    if is_headless(text):
+        return Format.CSV
     return _detect_by_names(text, promised)
 
 
@@ -218,7 +222,7 @@ def _add_type(item: dict[str, object]) -> dict[str, object]:
     columns = assign(keys)
     named = {_KEYS[role]: item[keys[columns[role]]] for role in _KEYS if role in columns}
     others = {key: value for key, value in item.items() if role_of(key) is None}
-    return {"type": "speech", **others, **named}
+    return {"type": "speech", **others, **add_direction(named, item)}
 
 
 MAX_TITLE_CHARS = 100
@@ -278,12 +282,12 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
     text = take_script(text, remarks)
-    text = show_source(text) or write_columns(text) or text
+    text = show_source(text) or write_columns(text) or write_yaml_lines(text) or text
     foreign = _read_foreign(text, remarks, options)
     if foreign is not None:
         return foreign
     may_be_chat = format_of_suffix(file_name) in (None, Format.SCRIPT)
-    if may_be_chat and not has_closed_turns(text):
+    if may_be_chat and not has_closed_turns(text) and delimiter_of(text) is None:
         chat = read_chat(text, remarks)
         if chat is not None:
             title = _shorten_title(chat.title)
