@@ -58,7 +58,13 @@ from studio.dialog.formats.row_kinds import (
     plain_bold,
     plain_title,
 )
-from studio.dialog.formats.turns import cut_cue_numbers, read_testimony, split_turns
+from studio.dialog.formats.turns import (
+    cut_cue_numbers,
+    read_names_in_parentheses,
+    read_quoted_names,
+    read_testimony,
+    split_turns,
+)
 from studio.dialog.markup import (
     Row,
     has_blocks,
@@ -114,7 +120,8 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     if is_marked:
         rows = read_markdown(rows)
     rows = name_headings(rows)
-    rows = join_brackets(split_turns(read_testimony(rows)))
+    rows = read_names_in_parentheses(read_quoted_names(read_testimony(rows)))
+    rows = join_brackets(split_turns(rows))
     play = find_play(rows)
     if play is not None:
         rows = join_open_brackets(rows)
