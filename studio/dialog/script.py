@@ -14,7 +14,7 @@ from studio.dialog.attributes import (
     write_attributes,
     write_audio_path,
 )
-from studio.dialog.directions import CUE_WORDS, begins_direction, is_direction
+from studio.dialog.directions import CUE_WORDS, begins_direction, is_direction, write_direction
 from studio.dialog.markup import strip_markup
 from studio.dialog.model import (
     MAX_LINE_CHARS,
@@ -156,7 +156,10 @@ def split_extension(name: str) -> tuple[str, str]:
     """
     how = ""
     while (found := _NAME_AND_HOW.fullmatch(name)) is not None:
-        if is_direction(found["how"]) or begins_direction(found["how"]):
+        where, comma, rest = found["how"].partition(",")
+        if comma and rest.strip() and _WHERE.fullmatch(where.strip()):
+            how = f"{write_direction(rest, is_first=True)} {how}".strip()
+        elif is_direction(found["how"]) or begins_direction(found["how"]):
             how = f"({found['how'].strip()}) {how}".strip()
         elif not _WHERE.fullmatch(found["how"].strip()):
             break

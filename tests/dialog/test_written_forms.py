@@ -17,7 +17,8 @@ from studio.dialog.formats.dialog_file import (
     import_dialog,
     read_dialog_text,
 )
-from studio.dialog.model import Speech, Unspoken
+from studio.dialog.model import Speech, SpeechLimits, Unspoken
+from studio.dialog.planning import FailedSegment, SpeechSegment, plan
 
 FOLDER = Path(__file__).parent / "written_forms"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text("utf-8"))
@@ -60,6 +61,14 @@ def test_it_is_the_same_pasted_and_imported_and_reads_back(name):
         for format_ in (Format.SCRIPT, Format.FOUNTAIN, Format.CSV, Format.JSON):
             again = import_dialog(export_dialog(dialog, format_), f"scene.{format_}")
             assert again.dialog == dialog, format_
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_no_markup_and_no_direction_in_brackets_is_spoken(name):
+    segments = plan(read(name).dialog, SpeechLimits(100_000)).segments
+    assert not any(isinstance(one, FailedSegment) for one in segments)
+    heard = " ".join(one.text for one in segments if isinstance(one, SpeechSegment))
+    assert regex.findall(r"\S*[\[\]<>*_#|{}]\S*", heard) == EXPECTED[name].get("heard", [])
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import regex
 
@@ -19,8 +19,10 @@ from studio.dialog.directions import write_direction
 from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.captions import Cue
 from studio.dialog.formats.row_kinds import PREFACE_NOTICE, is_farewell, is_preface
-from studio.dialog.formats.tables import Role, role_of
+from studio.dialog.formats.tables import Role, delimiter_of, role_of
 from studio.dialog.markup import strip_markup
+from studio.dialog.script import parse_header
+from studio.errors import NameRejected, ScriptError
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +46,15 @@ def find_markdown_table(text: str, remarks: ImportNotices) -> PastedTable | None
     rule = next((idx for idx, row in enumerate(rows) if _RULE.fullmatch(row)), 0)
     if rule == 0 or "|" not in rows[rule - 1]:
         return None
-    inside = {rule - 1, rule}
-    for idx in range(rule + 1, len(rows)):
-        if "|" not in rows[idx]:
-            break
-        inside.add(idx)
+    below = takewhile(lambda idx: "|" in rows[idx], range(rule + 1, len(rows)))
+    inside = {rule - 1, rule, *below}
     title, left = None, []
     for idx, row in enumerate(map(str.strip, rows)):
         if not row or idx in inside:
             continue
         plain = strip_markup(row.lstrip("# "))
+        if _is_said(plain):
+            return None
         if row.startswith("#") or row.strip("*") != row:
             title = title or plain
         elif is_preface(row) or is_farewell(row):
@@ -63,6 +64,15 @@ def find_markdown_table(text: str, remarks: ImportNotices) -> PastedTable | None
     for number, row in left:
         remarks.add(PREFACE_NOTICE, number, row)
     return PastedTable(_write_tabs(rows, rule, inside, remarks), title)
+
+
+def _is_said(row: str) -> bool:
+    """Whether somebody speaks in a row beside the table, which is no script then."""
+    try:
+        header = parse_header(row)
+    except (ScriptError, NameRejected):
+        return True
+    return header is not None and bool(header.text) and not is_preface(row)
 
 
 def _write_tabs(rows: list[str], rule: int, inside: set[int], remarks: ImportNotices) -> str:
@@ -174,8 +184,8 @@ class _Shown(HTMLParser):
             self.parts.append(data if self._is_lined else data.replace("\n", " "))
 
 
-_COLUMNS = regex.compile(r"(?P<name>\p{Lu}[\p{Lu}\d .'’/-]{0,30}?)[ \t]{4,}(?P<text>\S.*)")
-_GOES_ON = regex.compile(r"[ \t]{8,}\S.*")
+_COLUMNS = regex.compile(r"(?P<name>\p{Lu}[\p{Lu}\d .'’/-]{0,30}?)(?:[ \t]{4,}|\t+)(?P<text>\S.*)")
+_GOES_ON = regex.compile(r"(?:[ \t]{8,}|\t+)\S.*")
 _SCENE = regex.compile(r"SCENE\s+\d+\.?", regex.IGNORECASE)
 _EFFECTS = regex.compile(r"(?:F/?X|SFX|SOUND|MUSIC|GRAMS|ATMOS)")
 _FEWEST = 3
@@ -184,6 +194,8 @@ _FEWEST = 3
 def write_columns(text: str) -> str | None:
     """A radio script with names in one column and words in the next, as `NAME: words`."""
     if "    " not in text and "\t" not in text:  # as in most texts
+        return None
+    if delimiter_of(text) is not None:
         return None
     rows = text.splitlines()
     found = [_COLUMNS.fullmatch(row) for row in rows]

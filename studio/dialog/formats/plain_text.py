@@ -37,15 +37,18 @@ from studio.dialog.formats.row_kinds import (
     bold_name,
     cut_gutenberg,
     find_manners,
+    find_surnames,
     header_of,
     inside_of,
     is_author,
     is_cue,
     is_farewell,
     is_heading,
+    is_numeral,
     is_ornament,
     is_preface,
     is_prose,
+    is_remark,
     is_sound,
     is_titled,
     join_brackets,
@@ -57,6 +60,7 @@ from studio.dialog.formats.row_kinds import (
     place_rows,
     plain_bold,
     plain_title,
+    role_behind,
 )
 from studio.dialog.formats.turns import (
     cut_cue_numbers,
@@ -78,6 +82,7 @@ from studio.dialog.script import Header, ScriptReader, parse_header
 from studio.dialog.tags import leading_pauses, write_pause
 from studio.errors import ScriptError
 
+ROLE_NOTICE = "What a speaker is, behind the name, isn't spoken; it is left out:"
 CUE_NUMBERS_NOTICE = "The numbers before names and cues aren't spoken; they are left out."
 _MOST_NAME_WORDS = 3
 _MOST_FAREWELL_ROWS = 24
@@ -125,6 +130,9 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     play = find_play(rows)
     if play is not None:
         rows = join_open_brackets(rows)
+    for number, row in rows:
+        if role := role_behind(row):
+            remarks.add(ROLE_NOTICE, number, role)
     reader = _PlainTextReader(rows, remarks, narrator, play=play, is_marked=is_marked)
     reader.is_prose = play is None and not is_named and is_prose(rows, reader.names)
     reader.read_all()
@@ -156,7 +164,7 @@ class _PlainTextReader:
         self._is_marked = is_marked
         # Each row is asked about when names are counted, and when it is read.
         self._header_of = cache(header_of)
-        manners = find_manners(self._list_headers())
+        manners = find_surnames(rows) | find_manners(self._list_headers())
         if manners:
             self._header_of = cache(partial(_header_with_manner, manners))
         self.names = Counter(names_of(rows, self._header_of))
@@ -351,11 +359,18 @@ class _PlainTextReader:
             self._read_bold(bold, row.number)
         elif is_cue(row.text):
             self._add_cue(row.text, row.number)
-        elif row.begins and is_heading(row.text) and self._header_of(row.text) is None:
+        elif row.begins and self._is_headed(row):
             self._narrate(row.text, row.number, UnspokenKind.HEADING)
+        elif is_remark(row.text):
+            self._narrate(row.text.strip("| "), row.number, UnspokenKind.NOTE)
         else:
             return self._set_aside_brackets(row)
         return True
+
+    def _is_headed(self, row: PlacedRow) -> bool:
+        if row.ends and is_numeral(row.text):
+            return True
+        return is_heading(row.text) and self._header_of(row.text) is None
 
     def _act(self, acted: str, row: PlacedRow) -> None:
         """A row all in italics: how the speaker goes on, or what happens."""
@@ -514,6 +529,6 @@ def _header_with_manner(manners: Mapping[str, Header], row: str) -> Header | Non
 
 def _is_stage(inside: str) -> bool:
     """Whether parentheses alone in a paragraph are for the stage, not said."""
-    if begins_direction(inside):
+    if begins_direction(inside) or (inside.isupper() and " " in inside):
         return True
     return all(one.is_spoken is False for one in find_directions(f"({inside})"))

@@ -20,6 +20,9 @@ _AGAIN = regex.compile(r"(?P<name>[^()]+?)\s*\(CONT(?:['’]?D|INUED)\.?\)", reg
 _PAGE = regex.compile(
     r"(?:page\s)?\d{1,3}\.|page\s\d{1,3}|\d{1,3}|-\s?\d{1,3}\s?-", regex.IGNORECASE
 )
+_OMITTED = regex.compile(r"\d{1,3}[A-Z]?\s+(?P<omitted>(?:\d\S*\s+)?OMITTED)(?:\s+\d{1,3}[A-Z]?)?")
+_REVISED = regex.compile(r"\s{2,}\*+[ \t]*$")
+_MARKS = "The stars of revised rows in the margin aren't spoken; they are left out."
 _CONTINUED = regex.compile(r"\(?CONTINUED:?\)?(?:\s*\(\d{1,2}\))?(?:\s+\d{1,3}\.?)?")
 _LEFT = (
     "Numbers of pages and scenes, and where a page breaks off, aren't spoken; they are left out:"
@@ -31,11 +34,16 @@ def cut_page_breaks(text: str, remarks: ImportNotices) -> str:
 
     Rows keep their numbers. A notice names what is left out.
     """
-    if "INT" not in text and "EXT" not in text:  # as in most texts
+    if "INT" not in text and "EXT" not in text and "I/E" not in text:  # as in most texts
         return text
     rows = text.splitlines()
     if not any(map(_SCENE.fullmatch, rows)):
         return text
+    marked = [idx for idx, row in enumerate(rows) if _REVISED.search(row)]
+    for idx in marked:
+        rows[idx] = _REVISED.sub("", rows[idx])
+    if marked:
+        remarks.add(_MARKS, marked[0] + 1)
     return "\n".join(_Pages(rows, remarks).cut())
 
 
@@ -51,6 +59,8 @@ class _Pages:
             scene = _SCENE.fullmatch(row)
             if scene is not None and scene["number"]:
                 self._leave(idx, scene["scene"].strip())
+            elif omitted := _OMITTED.fullmatch(row):
+                self._leave(idx, omitted["omitted"])
             elif _MORE.fullmatch(row):
                 idx = self._join(idx)
             elif _PAGE.fullmatch(row) or _CONTINUED.fullmatch(row):

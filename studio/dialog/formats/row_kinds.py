@@ -55,6 +55,7 @@ _HEADING = regex.compile(
     | (?:int|ext|i/e|int\.?/ext)[.\s].{1,100}
     | (?:[\p{Lu}\s]+\s)?(?:CUT|FADE|DISSOLVE)\s(?:TO|IN|OUT|UP)(?:\sBLACK)?[.:]?
     | (?:the\s)?end(?:\sof\s(?:act|scene|episode|part|play)\b.{0,40})?\.?
+    | (?:page|panel)\s(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten)\b.{0,200}
     | cold\sopen(?:ing)? | teaser | (?:opening|closing|end)\scredits | credits | interval
     | (?:curtain|black-?out|telón|rideau|vorhang|sipario)\.? | dramatis\spersonae\.?
     """,
@@ -65,7 +66,12 @@ _CUE_BEGINS = regex.compile(rf"{CUE_WORDS}\b", regex.IGNORECASE)
 _BRACKETED = regex.compile(
     r"\[(?P<inside>[^\[\]|]*)\]\.?|[(（](?P<inside>[^()（）]*)[)）]\.?|【(?P<inside>[^【】]*)】"
 )
-_ORNAMENT = regex.compile(r"[\s*_~—–=-]+")
+_ORNAMENT = regex.compile(r"[\s*_~—–=-]+|\|[\s|:-]+\|")
+_ROMAN = regex.compile(r"[IVX]{1,5}\.")
+_BEHIND_ROLE = regex.compile(
+    r"(?P<name>\p{Lu}[\p{Lu} .'’-]{1,40}),\s(?P<role>\p{Lu}[\p{Lu}\d &/.,'’-]{1,60})[:：]"
+    r"\s*(?P<text>.*)"
+)
 _KEYED = regex.compile(r"(?P<key>[\p{L} ]{3,30})[:：]\s*(?P<value>.*)")
 _BOLD = regex.compile(r"\*\*(?P<name>[^*]{1,100})\*\*")
 _BOLD_DASH = regex.compile(
@@ -89,7 +95,9 @@ _PREFACE = regex.compile(
         | this\sis\s(?:a|the|your)\b | i(?:['’]ve|\shave)\s(?:written|created|made|prepared)
         | as\srequested\b | here\s(?:you\sgo|we\sgo|it\sis)\b
         | (?:please\s)?(?:tts|read|speak|say|convert|narrate)\b.{0,40}\b(?:following|conversation
-          |dialog(?:ue)?|script|text) )
+          |dialog(?:ue)?|script|text)
+        | (?:please\s)?(?:read|speak|say|narrate)\s(?:this|it|aloud|in\san?|with)\b.{0,200}[:：]$
+        | make\s.{1,80}\bsound\b.{0,200}[:：]$ )
       .{0,400}
     | (?:sure|certainly|of\scourse|absolutely)\b .{0,120} [!:]
     """,
@@ -106,6 +114,7 @@ _FAREWELL = regex.compile(
     r"|if\syou(?:['’]d|\swould|\swant|\sneed)\b.*\b(?:i\scan|let\sme)|want\sme\sto|hope\sthis)",
     regex.IGNORECASE | regex.VERBOSE,
 )
+_COPYRIGHT = regex.compile(r"(?:copyright\s)?(?:©|\(c\)\s)|copyright\s\d{4}\b", regex.IGNORECASE)
 _COUNTED = regex.compile(
     r"(?:word\scount|(?:(?:estimated|approximate|total)\s)?(?:run(?:ning)?|reading)\s?(?:time|length))"
     r"\s*[:：].*",
@@ -271,8 +280,40 @@ def _may_be_manner(name: str, how: str) -> bool:
     return how[0].isalpha() and not is_name and _ROLES.isdisjoint(how.casefold().split())
 
 
+def is_remark(row: str) -> bool:
+    """Whether a row is of a table beside the script, or says whose it is."""
+    is_table = row.startswith("|") and row.endswith("|")
+    return is_table or _COPYRIGHT.match(row) is not None
+
+
+def role_behind(row: str) -> str | None:
+    """What a broadcast's transcript says of a speaker: `HOST` of `ORLA QUIST, HOST:`."""
+    found = _BEHIND_ROLE.fullmatch(row) if "," in row else None
+    return str(found["role"]) if found else None
+
+
+def find_surnames(rows: list[Row]) -> dict[str, Header]:
+    """Whom a broadcast's transcript means: `QUIST` is ORLA QUIST, if `ORLA QUIST, HOST:` speaks."""
+    full = {
+        found["name"] for _, row in rows if "," in row and (found := _BEHIND_ROLE.fullmatch(row))
+    }
+    last = Counter(name.split()[-1] for name in full)
+    return {
+        name.split()[-1]: Header(name, Attributes(), "")
+        for name in full
+        if last[name.split()[-1]] == 1 and name.split()[-1] not in full
+    }
+
+
+def is_numeral(row: str) -> bool:
+    """Whether a row is the number of a part: `II.`."""
+    return _ROMAN.fullmatch(row) is not None
+
+
 def _marked_header(row: str) -> Header | None:
     """A header with how its words are said: `Joss [whispering]: Oh.`, or `RENÉ, riant : Ah !`."""
+    if role := _BEHIND_ROLE.fullmatch(row):  # `ORLA QUIST, HOST:` of a broadcast's transcript
+        return parse_header(f"{role['name']}: {role['text']}")
     found = _IN_SQUARES.fullmatch(row) if "[" in row else _BEHIND_COMMA.fullmatch(row)
     if found is None or found["how"][0].isupper():
         return None

@@ -9,9 +9,9 @@ from studio.dialog.formats.building import ImportNotices
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?"
 _ALONE = regex.compile(rf"\s*[\[(]?{_CLOCK}(?:\s*[-–—]\s*{_CLOCK})?[\])]?\s*")
 _BEHIND_NAME = regex.compile(
-    rf"(?P<name>\s*[^:：\[\]()\d]{{1,60}}[:：](?:\*\*)?\s*)[\[(]{_CLOCK}[\])]\s+(?=\S)"
+    rf"(?P<name>\s*[^:：\[\]()]{{1,60}}[:：](?:\*\*)?\s*)[\[(]{_CLOCK}[\])]\s+(?=\S)"
 )
-_NAMED = regex.compile(r"\s*[^:：\[\]()\d]{1,60}[:：](?:\*\*)?\s")
+_NAMED = regex.compile(r"\s*[^:：\[\]()]{1,60}[:：](?:\*\*)?\s")
 _FEWEST = 2
 _LEFT = "The times of a transcript aren't spoken; they are left out."
 

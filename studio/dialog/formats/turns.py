@@ -78,7 +78,7 @@ def read_testimony(rows: list[Row]) -> list[Row]:
 
 
 def read_quoted_names(rows: list[Row]) -> list[Row]:
-    """Rows such as `美咲「船を見なかった？」` as `美咲：…`, those between them as action or headings.
+    """Rows such as `美咲「船は？」` as `美咲：船は？`, those between them as action or headings.
 
     Unchanged unless names occur so again and again, as they don't in a novel.
     """
