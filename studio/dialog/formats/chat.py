@@ -39,7 +39,7 @@ _TIME_ALONE = regex.compile(rf"[\[(]?{_STAMP}[\])]?\s*", regex.IGNORECASE)
 _COPIED = regex.compile(rf"\[{_BOTH}\]\s", regex.IGNORECASE)
 """Begins nothing but a message: one of them is a chat already."""
 
-_MESSAGES = tuple(
+_IN_ANY_CASE = tuple(
     regex.compile(form, regex.IGNORECASE)
     for form in (
         rf"[\[(]?{_STAMP}[\])]?\s*(?:[-–—]\s*)?{_NAME}[:：](?:\s+(?P<text>.*))?",
@@ -48,6 +48,12 @@ _MESSAGES = tuple(
         rf"{_NAME}(?:\s{{2,}}|\t\s*|\s+[—–]\s+(?:\p{{L}}+\s+){{0,2}}){_STAMP}(?P<text>)",
     )
 )
+
+# With one space only, as in `Mira 21:15`, capitals tell a name from prose.
+_DATED = regex.compile(
+    rf"(?P<name>(?:\p{{Lu}}[\p{{L}}.'’-]*\s){{1,3}}){_CLOCK}(?P<text>)(?:\s?[AP]M)?"
+)
+_MESSAGES = (*_IN_ANY_CASE, _DATED)
 """Forms with a time in each message: a row without one continues the message above."""
 
 _ROWS = tuple(
@@ -147,7 +153,7 @@ def read_chat(text: str, remarks: ImportNotices) -> ChatText | None:
     remarks.add(_READ_AS_CHAT, chat.said[0].line_number)
     builder = DialogBuilder(remarks)
     title = None
-    if chat.above and is_titled(chat.above[0][1]) and chat.above[0][1][0].isalnum():
+    if chat.above and _is_title(chat.above[0][1]):
         number, title = chat.above.pop(0)
         remarks.add(TITLE_NOTICE, number, title)
     for number, row in chat.above:
@@ -162,6 +168,11 @@ def read_chat(text: str, remarks: ImportNotices) -> ChatText | None:
         else:
             builder.speech(one.speaker, one.text, one.line_number)
     return ChatText(builder.finish(nothing_found=""), title)
+
+
+def _is_title(row: str) -> bool:
+    """Whether a row above a chat is its title, and no day."""
+    return is_titled(row) and row[0].isalnum() and not any(map(str.isdigit, row))
 
 
 def is_chat(text: str) -> bool:

@@ -99,7 +99,7 @@ def _keep_said(item: dict[str, Any]) -> dict[str, Any]:
 def add_direction(kept: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
     """An item whose text begins with the direction that the whole item has beside it."""
     how = next((item[key] for key in item if role_of(key) is Role.DIRECTION), None)
-    text = next((key for key in kept if role_of(key) is Role.TEXT), None)
-    if not isinstance(how, str) or not how.strip() or not isinstance(kept.get(text or ""), str):
+    text = next((key for key in kept if role_of(key) is Role.TEXT), "")
+    if not isinstance(how, str) or not how.strip() or not isinstance(kept.get(text), str):
         return kept
     return {**kept, text: f"{write_direction(how, is_first=True)} {kept[text]}"}

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import dropwhile, takewhile
 
 from studio.dialog.attributes import Attributes
 from studio.dialog.directions import (
@@ -86,6 +87,7 @@ ROLE_NOTICE = "What a speaker is, behind the name, isn't spoken; it is left out:
 CUE_NUMBERS_NOTICE = "The numbers before names and cues aren't spoken; they are left out."
 _MOST_NAME_WORDS = 3
 _MOST_FAREWELL_ROWS = 24
+_MOST_LEAD_ROWS = 4
 GUTENBERG_NOTICE = (
     "What Project Gutenberg says about the book, and its marks of pictures, aren't spoken; they "
     "are left out."
@@ -171,6 +173,7 @@ class _PlainTextReader:
         self.is_prose = False
         # Where a heading such as “Transcript” says that the dialog begins; 0 without one.
         self._begins_at = next((number for number, row in rows if begins_transcript(row)), 0)
+        self._lead = self._find_lead()
         self._is_cast_list = False
         self._persons: set[str] = set()
         # Whose words come next, whether a narrator spoke since, and whether they said any.
@@ -238,8 +241,7 @@ class _PlainTextReader:
         elif self.is_prose:
             self._read_prose(row.text, row.number)
         elif row.number < self._begins_at:
-            self._remarks.add(ABOUT_NOTICE, row.number, row.text)
-            self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(row.text), row.number)
+            self._add_about(row.text, row.number)
         elif self._play is not None:
             self._read_play(self._play, row)
         elif self._announces(row):
@@ -383,30 +385,39 @@ class _PlainTextReader:
     def _set_aside_lead(self, row: PlacedRow) -> bool:
         """What stands above the first speaker: a preface, a title, remarks about the script."""
         text, number, header = row.text, row.number, self._header_of(row.text)
+        is_said = header is not None and bool(header.text)
         about = key_and_value(text) if header is None or self._is_marked else None
-        is_alone = row.begins and row.ends and header is None
-        if is_preface(text) and (row.begins or row.ends) and (header is None or not header.text):
+        if is_preface(text) and (row.begins or row.ends) and not is_said:
             self._remarks.add(PREFACE_NOTICE, number, text)
         elif begins_cast_list(text) and not self._is_cast_list:
-            self._begin_cast_list(text, number)
+            self._is_cast_list, self._persons = True, set()
+            self._add_about(text, number)
         elif self._lists_person(row):
-            self._remarks.add(ABOUT_NOTICE, number, text)
-            self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(text), number)
+            self._add_about(text, number)
         elif about and about[0] == "title":
             self._take_title(about[1], number)
-        elif about or (header is None and is_author(text)):
-            self._remarks.add(ABOUT_NOTICE, number, text)
-            self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(text), number)
-        elif header is None and not row.begins and is_heading(text):
+        elif about:
+            self._add_about(text, number)
+        else:
+            return header is None and self._read_title_row(row)
+        return True
+
+    def _read_title_row(self, row: PlacedRow) -> bool:
+        """Take the title, and what stands below it in its paragraph; whether a row was one."""
+        text, number = row.text, row.number
+        if is_author(text):
+            self._add_about(text, number)
+        elif not row.begins and is_heading(text):
             self._narrate(text, number, UnspokenKind.HEADING)
-        elif self._may_lead(row, is_alone=is_alone):
+        elif self._may_lead(row):
             self._take_title(text, number)
+        elif self.title is not None and number in self._lead:
+            self._add_about(text, number)
         else:
             return False
         return True
 
-    def _begin_cast_list(self, text: str, number: int) -> None:
-        self._is_cast_list, self._persons = True, set()
+    def _add_about(self, text: str, number: int) -> None:
         self._remarks.add(ABOUT_NOTICE, number, text)
         self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(plain_bold(text)), number)
 
@@ -426,13 +437,27 @@ class _PlainTextReader:
         self._persons.add("")
         return self._is_cast_list
 
-    def _may_lead(self, row: PlacedRow, *, is_alone: bool) -> bool:
+    def _may_lead(self, row: PlacedRow) -> bool:
         """Whether a row above the first speaker is the title."""
         is_timed = plain_bold(row.text).startswith("[")  # `[00:00] Intro`
         is_free = self.title is None and is_titled(row.text) and not is_timed
         is_free = is_free and not inside_of(row.text)
-        is_first = row.begins and row.text.isupper() and self._header_of(row.text) is None
-        return is_free and (is_alone or is_first)
+        is_first = row.text.isupper() or row.number in self._lead
+        return is_free and row.begins and (row.ends or is_first)
+
+    def _find_lead(self) -> frozenset[int]:
+        """The numbers of a first paragraph's rows that are a title and what stands below it."""
+        rows = list(dropwhile(lambda row: not row[1], self._rows))
+        lead = list(takewhile(lambda row: row[1], rows))
+        below = next((row for _, row in rows[len(lead) :] if row), "")
+        try:
+            is_lead = 1 < len(lead) <= _MOST_LEAD_ROWS and self._header_of(below) is not None
+            is_lead = is_lead and all(
+                is_titled(row) and self._header_of(row) is None for _, row in lead
+            )
+        except ScriptError:
+            return frozenset()
+        return frozenset(number for number, _ in lead) if is_lead else frozenset()
 
     def _read_bold(self, name: str, number: int) -> None:
         """Bold text alone on a row: a name above her words, or a heading."""
@@ -468,7 +493,9 @@ class _PlainTextReader:
 
     def _read_play(self, play: Play, row: PlacedRow) -> None:
         text, number = row.text, row.number
-        is_headed = play.is_heading(text) or is_heading(strip_markup(text))
+        inside = inside_of(text)
+        is_headed = is_heading(strip_markup(inside or text))
+        is_headed = is_headed or (inside is None and play.is_heading(text))
         self._is_cast_list = begins_cast_list(text) or (self._is_cast_list and not is_headed)
         if is_cue(text):
             self._add_cue(text, number)
@@ -480,6 +507,9 @@ class _PlainTextReader:
             if said[1]:
                 self._say_in_play(play, said[1], number)
                 self._is_open = play.is_spaced and inside_of(said[1]) is not None
+        elif self._cue is not None and inside:  # below a name: how its words are said
+            self._say_in_play(play, text, number)
+            self._is_open = play.is_spaced
         elif self._may_be_title(play, row):
             self._take_title(text, number)
         elif is_headed or self._is_cast_list:
@@ -496,7 +526,8 @@ class _PlainTextReader:
 
     def _may_be_title(self, play: Play, row: PlacedRow) -> bool:
         is_first = self._speaker is None and self.title is None and row.begins
-        return is_first and is_titled(row.text) and play.may_be_title(row.text)
+        is_free = is_titled(row.text) and inside_of(row.text) is None
+        return is_first and is_free and play.may_be_title(row.text)
 
     def _say_in_play(self, play: Play, text: str, number: int) -> None:
         if self._cue is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 
 import regex
 
@@ -51,6 +52,7 @@ _PARTS = regex.compile(
 )
 _FEWEST_CUES = 2
 _LEAST_SHARE = 0.3
+_MOST_HOW_WORDS = 3
 _LEAST_BARE, _LEAST_ABOVE = 0.4, 0.6
 """Of paragraphs that begin with a name without a mark: prose has none, a poem a few."""
 _MOST_JOINED_CHARS = 2_000
@@ -103,7 +105,11 @@ class Play:
 
     def is_direction(self, row: str) -> bool:
         """Whether a row is nothing but a stage direction."""
-        return _DIRECTION.fullmatch(row) is not None or _STAGE.fullmatch(row) is not None
+        if _DIRECTION.fullmatch(row) or _STAGE.fullmatch(row):
+            return True
+        # `(DORA WIPES THE COUNTER.)`, where directions are in capitals
+        is_bracketed = row.startswith("(") and row.endswith(")")
+        return is_bracketed and row.isupper() and len(row.split()) > _MOST_HOW_WORDS
 
     def may_be_title(self, row: str) -> bool:
         """Whether a row names nobody who is there, and nobody who comes or goes."""
@@ -147,16 +153,27 @@ def _find_unmarked(rows: list[Row]) -> Play | None:
         for row, goes_on in begins
         if goes_on and not row.isupper() and (key := _key_of(_ABOVE.fullmatch(row)))
     )
-    counts = max(bare, above, key=lambda one: one.total())
+    alone = Counter(key for one in pairwise(begins) if (key := _key_alone(*one)))
+    counts = max(bare, above, alone, key=lambda one: one.total())
     again = {name: count for name, count in counts.items() if count > 1}
-    least = _LEAST_BARE if counts is bare else _LEAST_ABOVE
+    least = _LEAST_ABOVE if counts is above else _LEAST_BARE if counts is bare else _LEAST_SHARE
     if len(again) < _FEWEST_CUES or counts.total() < least * len(begins):
         return None
     names = frozenset(counts)
     colons = sum(_is_said(row) for _, row in rows if row)
     if colons >= counts.total():
         return None
-    return Play(names, bare=names) if counts is bare else Play(names, above=names)
+    if counts is bare:
+        return Play(names, bare=names)
+    return Play(names, above=names, is_spaced=counts is alone)
+
+
+def _key_alone(first: tuple[str, bool], below: tuple[str, bool]) -> str | None:
+    """The key of a name in capitals, alone, above a paragraph that isn't."""
+    row, goes_on = first
+    words = below[0]
+    is_name = row.isupper() and not goes_on and (words.startswith("(") or not words.isupper())
+    return _key_of(_ABOVE.fullmatch(row)) if is_name else None
 
 
 def _key_of(found: regex.Match[str] | None) -> str | None:
