@@ -5,6 +5,8 @@ directions; what stands in parentheses in prose, such as `(and I mean it)`, is s
 
 - `[direction: …]`, `[SFX: …]`, `[MUSIC: …]` and the like are directions wherever they stand.
 - A manner or a sound that is known, such as `(softly)` or `[excited]`, is one wherever it stands.
+- So is `[She points.]`, a sentence in square brackets, and at the start of a line what
+  `[looking at the water]` begins with.
 - At the start of a line, or alone, `(…)` is one as well if it begins with a word such as
   “smiling”, “angrily” or “to”, and, with a doubt, if it is of a few words that nobody says to
   somebody else: no “I”, “you”, no question, and no name such as “Reuters”.
@@ -31,8 +33,10 @@ from studio.dialog.tags import (
 MAX_DIRECTION_CHARS = 2_000
 
 CUE_WORDS = (
-    r"(?:sfx|fx|sound(?:\s+(?:effects?|fx|cue))?|(?:intro|outro|theme|background|closing)\s+music"
-    r"|music(?:\s+cue)?|ambien(?:ce|t)|jingle)"
+    r"(?:sfx|f/?x|sound(?:\s+(?:effects?|fx|cue))?|(?:intro|outro|theme|background|closing)\s+music"
+    r"|music(?:\s+cue)?|ambien(?:ce|t)|jingle|grams|atmos?|spot\s+(?:effects?|fx)|stinger"
+    r"|geräusche?|musik|bruitages?|musique|efectos?(?:\s+de\s+sonido)?|sonidos?|m[uú]sica|rumori"
+    r"|шум|музыка|効果音|音楽|音效|音乐)"
 )
 """What a cue for sounds or music begins with, where a speaker's name would stand."""
 
@@ -45,7 +49,12 @@ _DIRECTION = regex.compile(
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
-_PAUSE_BEGINS = regex.compile(r"\s*pause\b", regex.IGNORECASE)
+_PAUSE_TAG = regex.compile(r"\s*pause\b\s*(?:(?:[:=+\-\d]|\.\d).*|\.?\s*)", regex.IGNORECASE)
+_PAUSED = regex.compile(
+    r"(?:(?:a|long|short|brief|slight|dramatic|awkward|another)\s)*pauses?(?:\s.{1,40})?"
+    r"|(?:(?:a|long|short|brief|slight|another)\s)+(?:beat|silence)",
+    regex.IGNORECASE,
+)
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}'’.-]*[\p{L}\p{M}][\p{L}\p{M}\p{N}'’-]*")
 
 
@@ -77,7 +86,8 @@ _MANNERS = word_set(
     soft quiet loud softer quieter louder faster slower angry sad happy excited nervous calm
     cheerful sarcastic tired bored scared afraid frightened worried annoyed amused surprised
     shocked confused serious curious disgusted delighted relieved embarrassed hopeful thoughtful
-    beat deadpan off offstage offscreen overlapping interrupting reading
+    beat pauses pausing deadpan off off-mic off-camera offstage offscreen overlapping interrupting
+    reading
     crosstalk inaudible unintelligible indistinct
     leise laut flüsternd flüstert lachend lacht lachen seufzt seufzend hustet ruft rufend schreit
     schreiend wütend traurig fröhlich zögernd weint weinend
@@ -113,6 +123,10 @@ _SAID_TO_SOMEBODY = word_set(
     has had will would could should please yes no not okay and but or if because which who what
     ich du wir mir mich dir dich uns ist sind und aber je tu nous vous est yo tú es
     """
+)
+_TO_SOMEBODY = word_set(
+    "i i'm i've i'd i'll you you're you've you'll we we're we've we'll me my mine your yours our"
+    " us ich du wir mir mich dir dich uns je j'ai tu nous vous yo tú"
 )
 _FEW_WORDS = 4
 _MOST_WORDS = 14
@@ -159,12 +173,22 @@ def find_directions(text: str) -> tuple[Direction, ...]:
 
 def is_direction(inside: str) -> bool:
     """Whether words in brackets are known to be a direction, wherever they stand."""
-    return _is_manner(inside) or sound_name(inside) in SOUND_TAGS
+    name = sound_name(inside).rstrip(".")
+    return _is_manner(inside) or name in SOUND_TAGS or _PAUSED.fullmatch(name) is not None
 
 
 def begins_direction(inside: str) -> bool:
     """Whether words in parentheses, at the start of a line or alone, are surely a direction."""
     return _classify_first(inside) is DirectionKind.DIRECTION
+
+
+def tells_action(inside: str) -> bool:
+    """Whether words in parentheses are a sentence about what happens: `(He turns away.)`.
+
+    Who speaks of himself or to somebody, as in “(And I mean it.)”, says it.
+    """
+    is_sentence = inside[:1].isupper() and inside.endswith(".")
+    return is_sentence and _TO_SOMEBODY.isdisjoint(_words(inside))
 
 
 def write_direction(words: str, *, is_first: bool) -> str:
@@ -205,10 +229,12 @@ def _classify(match: regex.Match[str], *, is_first: bool, is_alone: bool) -> Dir
         return None if is_tag else DirectionKind.CUE
     if match["square"]:
         name = sound_name(match["square"])
-        is_tag = name in SOUND_TAGS or _PAUSE_BEGINS.match(name) is not None
-        return DirectionKind.DIRECTION if not is_tag and _is_manner(name) else None
+        is_tag = name in SOUND_TAGS or _PAUSE_TAG.fullmatch(name) is not None
+        is_known = is_direction(name) or tells_action(match["square"].strip())
+        begins = is_first and begins_direction(match["square"])
+        return DirectionKind.DIRECTION if not is_tag and (is_known or begins) else None
     inside = match["round"]
-    if _PAUSE_BEGINS.match(inside) or not _WORD.search(inside):
+    if _PAUSE_TAG.fullmatch(inside) or not _WORD.search(inside):
         return None
     if is_direction(inside):
         return DirectionKind.DIRECTION
@@ -301,7 +327,7 @@ def directed_mood(text: str, moods: Collection[str]) -> str | None:
     return next(filter(None, found), None)
 
 
-_BEATS = frozenset(("beat", "a beat", "short beat", "a pause", "short pause", "silence"))
+_BEATS = frozenset(("beat", "silence"))
 
 
 class Effect(StrEnum):
@@ -327,7 +353,8 @@ def find_effect(direction: Direction, limits: SpeechLimits, moods: Collection[st
         return Effect.SPOKEN
     if direction.kind is DirectionKind.CUE:
         return Effect.NONE
-    if sound_name(direction.words) in _BEATS:
+    name = sound_name(direction.words)
+    if name in _BEATS or _PAUSED.fullmatch(name):
         return Effect.PAUSE
     if find_tag(direction.words, limits.tags):
         return Effect.TAG

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import regex
 
-from studio.dialog.directions import is_direction
+from studio.dialog.directions import begins_direction, is_direction, write_direction
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -160,7 +160,9 @@ def _inline_rows(token: Token, number: int) -> Iterator[Row]:
         text = "".join(_show(part)).strip()
         if _is_name_and_how(part):
             text = f"{text}:"
-        elif _is_all_strong(part) and text[-1:].isalnum():
+        elif _is_all(part, "em") and not _NAMED.match(text):
+            text = f"*{text}*"
+        elif _is_all(part, "strong") and text[-1:].isalnum():
             # A name above her words, or a heading.
             text = f"{text}:" if idx + 1 < len(parts) else f"**{text}**"
         yield number + idx, text
@@ -174,10 +176,11 @@ def _is_name_and_how(part: list[Token]) -> bool:
     return types == ["strong_open", "text", "strong_close"] and _HOW.fullmatch(rest) is not None
 
 
-def _is_all_strong(part: list[Token]) -> bool:
+def _is_all(part: list[Token], kind: str) -> bool:
+    """Whether a row is all bold (`strong`), or all in italics (`em`)."""
     visible = [one for one in part if one.type != "text" or one.content.strip()]
     types = [one.type for one in visible]
-    return types == ["strong_open", "text", "strong_close"]
+    return types == [f"{kind}_open", "text", f"{kind}_close"]
 
 
 def _show(children: list[Token]) -> Iterator[str]:
@@ -186,11 +189,27 @@ def _show(children: list[Token]) -> Iterator[str]:
         if child.type == "text":
             is_single = 0 < idx < len(children) - 1 and children[idx - 1].type == "em_open"
             acts = is_single and children[idx + 1].type == "em_close" and "(" not in child.content
-            yield f"({child.content})" if acts and is_direction(child.content) else child.content
+            if acts and is_direction(child.content):
+                yield f"({child.content})"
+            elif acts and _leads(children[: idx - 1]) and _acts_out(child.content):
+                yield write_direction(child.content, is_first=True)
+            else:
+                yield child.content
         elif child.type in ("code_inline", "html_inline", "image"):
             yield child.content
         elif child.type in ("softbreak", "hardbreak"):
             yield "\n"
+
+
+def _leads(before: list[Token]) -> bool:
+    """Whether nothing but a name stands before an inline token."""
+    text = "".join(one.content for one in before).strip()
+    return not text or text.endswith((":", "："))
+
+
+def _acts_out(words: str) -> bool:
+    """Whether words between single stars at the start of a line tell what somebody does."""
+    return words[0].islower() and (len(words.split()) > 1 or begins_direction(words))
 
 
 @cache

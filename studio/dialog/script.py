@@ -14,7 +14,7 @@ from studio.dialog.attributes import (
     write_attributes,
     write_audio_path,
 )
-from studio.dialog.directions import CUE_WORDS, begins_direction, is_direction
+from studio.dialog.directions import CUE_WORDS, begins_direction, is_direction, write_direction
 from studio.dialog.markup import strip_markup
 from studio.dialog.model import (
     MAX_LINE_CHARS,
@@ -68,12 +68,15 @@ _NOBODY = regex.compile(
     | (?:act|scene|chapter|episode|part|segment|section)\s+
       (?:\d+|[ivxlc]+|one|two|three|four|five|six|seven|eight|nine|ten)
     | (?:int|ext|i/e)\b.* | (?:[\w\s]+\s)?(?:cut|fade|dissolve)\s+(?:to|in|out|up)(?:\s+black)?
-    | title | setting | characters | dramatis\s+personae | duration | genre | logline | synopsis
+    | title | scene | at\s+rise | setting | characters | dramatis\s+personae | duration | genre
+    | logline | synopsis
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
 _NO_ATTRIBUTES = Attributes()
-_NAME_AND_HOW = regex.compile(r"(?P<name>[^()]*[^()\s])\s*\((?P<how>[^()]{1,80})\)\s*")
+_NAME_AND_HOW = regex.compile(
+    r"(?P<name>[^()（）]*[^()（）\s])\s*[(（](?P<how>[^()（）]{1,80})[)）]\s*"
+)
 _WHERE = regex.compile(
     r"v\.?\s?o\.?|o\.?\s?[sc]\.?|off(?:[- ]?(?:screen|camera|stage))?|cont(?:['’]?d|inued)\.?"
     r"|(?:(?:on|over|into|through|via)\s(?:the\s)?)?(?:phone|radio|intercom|filtered?)",
@@ -153,7 +156,10 @@ def split_extension(name: str) -> tuple[str, str]:
     """
     how = ""
     while (found := _NAME_AND_HOW.fullmatch(name)) is not None:
-        if is_direction(found["how"]) or begins_direction(found["how"]):
+        where, comma, rest = found["how"].partition(",")
+        if comma and rest.strip() and _WHERE.fullmatch(where.strip()):
+            how = f"{write_direction(rest, is_first=True)} {how}".strip()
+        elif is_direction(found["how"]) or begins_direction(found["how"]):
             how = f"({found['how'].strip()}) {how}".strip()
         elif not _WHERE.fullmatch(found["how"].strip()):
             break
@@ -174,7 +180,7 @@ def _colon_header(line: str) -> Header | None:
     if not (line.startswith(": ", colon) or _COLON_ENDS_NAME.match(line, colon)):
         return None
     written, how = line[:colon], ""
-    if ")" in written:
+    if ")" in written or "）" in written:
         written, how = split_extension(written)
     name = _plain_name(written)
     text = line[colon + 1 :].strip()

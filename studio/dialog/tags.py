@@ -30,8 +30,8 @@ SOUND_TAGS = frozenset(
 # Every repetition is bounded, so that matching is linear for any input.
 _PAUSE = regex.compile(
     r"""
-      \[ \s? pause \b (?P<inner>[^\[\]|]{0,60}) \]
-    | \( \s? pause \b (?P<inner>\s{0,3}[:=+\-.\d][^()]{0,60}|\s?) \)
+      \[ \s? pause \b (?P<inner>\s{0,3}(?:[:=+\-\d]|\.\d)[^\[\]|]{0,60}|\s?) \.? \]
+    | \( \s? pause \b (?P<inner>\s{0,3}(?:[:=+\-\d]|\.\d)[^()]{0,60}|\s?) \.? \)
     | < break \b (?P<time>[^<>]{0,80}) > (?:\s?</break\s?>)?
     """,
     regex.VERBOSE | regex.IGNORECASE,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mutagen
 import pytest
 import soundfile
 
@@ -46,6 +47,24 @@ def run(
 @pytest.fixture
 def workspace(tmp_path: Path) -> tuple[str, Path]:
     return "--workspace", tmp_path / "workspace"
+
+
+@pytest.mark.parametrize(
+    ("script", "option", "title"),
+    [
+        ("The Lamp\n\n" + SCRIPT, (), "The Lamp"),
+        ("The Lamp\n\n" + SCRIPT, ("--title", "Another"), "Another"),
+        (SCRIPT, (), "out"),
+    ],
+)
+def test_a_file_is_titled_as_its_script(
+    workspace: tuple[str, Path], tmp_path: Path, script: str, option: tuple[str, ...], title: str
+) -> None:
+    (tmp_path / "scene.txt").write_text(script)
+    out = tmp_path / "out.flac"
+    done = run("render", tmp_path / "scene.txt", "-o", out, *option, *workspace)
+    assert done.returncode == 0, done.stderr
+    assert mutagen.File(out)["title"] == [title]
 
 
 @pytest.mark.parametrize(("option", "subtype"), [((), "WAV"), (("--format", "flac"), "FLAC")])

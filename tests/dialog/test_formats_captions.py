@@ -1,7 +1,7 @@
 import pytest
 
 from studio.dialog.formats.dialog_file import Format, ImportOptions, export_dialog, import_dialog
-from studio.dialog.model import Dialog, Silence, Speech
+from studio.dialog.model import Dialog, Silence, Speech, Unspoken
 from studio.errors import ScriptError
 
 
@@ -155,6 +155,7 @@ def test_webvtt_voices_languages_entities_and_comments():
         "scene.vtt",
     )
     assert list(imported.dialog) == [
+        Unspoken("nobody reads this"),
         Speech("Anna Lee", "Fish & chips"),
         Speech("Ben", "Ja. Ok", "de"),
         Speech("Anna Lee", "Good"),

@@ -3,7 +3,7 @@
 import pytest
 
 from studio.dialog.formats.dialog_file import import_dialog
-from studio.dialog.model import Silence, Speech
+from studio.dialog.model import Silence, Speech, Unspoken, UnspokenKind
 from studio.errors import ScriptError
 
 ASS = """[Script Info]
@@ -57,10 +57,12 @@ def test_ass_without_words_is_refused():
 def test_yarn_is_read_and_says_what_it_cant_follow(name):
     imported = import_dialog(YARN.encode(), name)
     assert list(imported.dialog) == [
+        Unspoken("Start", UnspokenKind.HEADING),
         Speech("Player", "Hey, Sally."),
         Speech("Sally", "Oh! Hi."),
         Speech("Sally", "It's a ship."),
-        Speech("Sally", "Bye, then."),
+        Unspoken("Exit", UnspokenKind.HEADING),
+        Speech("Narrator", "Bye, then."),
     ]
     said = imported.notices[0].message
     assert "<<if visited" in said

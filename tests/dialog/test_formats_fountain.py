@@ -104,7 +104,7 @@ def test_what_the_title_page_and_the_boneyard_hold_is_named():
 
 def test_a_narrator_reads_action_and_headings():
     found = spoken(read(SCREENPLAY, narrator="Reader"))
-    assert found[:2] == [("Reader", "INT. LIGHTHOUSE - NIGHT #1#"), ("Reader", "ANNA walks in.")]
+    assert found[:2] == [("Reader", "INT. LIGHTHOUSE - NIGHT"), ("Reader", "ANNA walks in.")]
     assert ("Reader", "CUT TO:") in found
 
 

@@ -64,7 +64,6 @@ SAID = {
     "list_of_lines.md": [
         "Anna: How long?",
         "Ivo: Long enough.",
-        "Ivo: They wait.",
         "Anna: Then we wait.",
     ],
     "numbered_podcast.md": [
@@ -229,7 +228,7 @@ def test_a_page_break_and_an_underlined_title_are_no_knot_of_a_game():
     screenplay = read_dialog_text(lyric).dialog
     assert said(screenplay) == ["ANNA: Hush."]
     assert [line.text for line in screenplay if isinstance(line, Unspoken)] == [
-        "INT. HOUSE - NIGHT", "~Down by the weir", "CUT TO:",
+        "INT. HOUSE - NIGHT", "Down by the weir", "CUT TO:",
     ]  # fmt: skip
     markdown = "The Weir\n========\n\n**Anna:** We need:\n\n* a lamp\n* a rope\n"
     read = read_dialog_text(markdown)

@@ -207,3 +207,13 @@ def test_hostile_text_takes_linear_time(piece):
             return
 
     assert_linear(read, 1_000)
+
+
+@pytest.mark.parametrize("title", ["# The Weir", "**The Weir**", "The Weir", "Title: The Weir"])
+def test_a_title_is_told_in_one_notice(title):
+    read = read_dialog_text(f"{title}\n\n**Anna:** Hi.\n\n**Ivo:** Ho.\n")
+    assert read.title == "The Weir"
+    assert [notice.message for notice in read.notices] == [
+        "The title isn't spoken; a new project is named for it: “The Weir”"
+    ]
+    assert read.unspoken == 0

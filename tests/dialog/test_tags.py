@@ -21,6 +21,8 @@ from studio.errors import ScriptError
         ("[PAUSE]", 0.5),
         ("[ pause ]", 0.5),
         ("(pause)", 0.5),
+        ("(Pause.)", 0.5),
+        ("[Pause.]", 0.5),
         ("<break/>", 0.5),
         ("<break />", 0.5),
         ("[pause:500ms]", 0.5),
@@ -67,7 +69,7 @@ def test_a_pause_out_of_range_says_the_range(tag):
     "tag",
     [
         "[pause:abc]", "[pause:nan]", "[pause:inf]", "[pause 1s 2s]", "[pause:1 parsec]",
-        "[pause for effect]", "(pause:x)", '<break strength="weak"/>', '<break time="">',
+        "(pause:x)", '<break strength="weak"/>', '<break time="">',
         "[pause:1,5s]", "[pause:--1]",
     ],
 )  # fmt: skip
@@ -77,7 +79,17 @@ def test_a_pause_that_cannot_be_read_says_how_to_write_it(tag):
 
 
 @pytest.mark.parametrize(
-    "text", ["(pause for breath) x", "[pauses] x", "[paused]", "(pausing)", "<breaking>", "pause"]
+    "text",
+    [
+        "(pause for breath) x",
+        "[pause for effect] x",
+        "[Pause. She looks away.] x",
+        "[pauses] x",
+        "[paused]",
+        "(pausing)",
+        "<breaking>",
+        "pause",
+    ],
 )
 def test_other_words_are_no_pauses(text):
     assert cut_pauses(text) == [text]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -15,6 +15,7 @@ from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import (
     MAX_PAUSE_S,
     ParsedScript,
+    UnspokenKind,
     name_key,
 )
 from studio.dialog.script import Header, parse_header
@@ -39,6 +40,7 @@ _BEGINS_TIMED = regex.compile(
 )
 _INDEX = regex.compile(r"\s*\d{1,9}\s*")
 _COMMENT = regex.compile(r"(?:NOTE|STYLE|REGION|WEBVTT)(?:\s|$)")
+_NOTE = regex.compile(r"NOTE(?:\s+|$)")
 _MAX_TIMING_CHARS = 400
 
 
@@ -164,6 +166,7 @@ _VOICE = regex.compile(r"v(?:\.[^\s]*)?[ \t]+(?P<name>.*)")
 _LANGUAGE = regex.compile(r"lang(?:\.[^\s]*)?[ \t]+(?P<code>[^\s]+)")
 _OVERRIDE = regex.compile(r"\{\\[^{}]{0,100}\}")
 _TURN = regex.compile(r"(?:[-‐–](?:\s+|(?=[\p{Lu}\p{Lo}\"“¿¡]))|>{2,3}\s*)(?=\S)")
+_NOBODYS_SOUNDS = frozenset(("applause", "cheer", "clap", "music"))
 _SOUND_TAG = regex.compile(r"[\[(](?P<inside>[^\[\]()|]{1,100})[\])]|[♪♫\s]+|[♪♫][^♪♫]{0,200}[♪♫]?")
 
 
@@ -302,7 +305,7 @@ def _find_header(line: str) -> Header | None:
 
 
 def _is_spoken_tag(text: str, inside: str) -> bool:
-    if sound_name(inside) in SOUND_TAGS:
+    if sound_name(inside) in SOUND_TAGS - _NOBODYS_SOUNDS:
         return text.startswith("[")
     try:
         return bool(leading_pauses(text)[0])
@@ -344,20 +347,38 @@ def read_captions(
     Raises:
         ScriptError: No cue has text, or one has invalid text.
     """
-    return read_cue_list(
-        read_cues(text, is_vtt=is_vtt), remarks, is_vtt=is_vtt, min_gap_s=min_gap_s
-    )
+    notes = list(_read_notes(text)) if is_vtt else []
+    cues = read_cues(text, is_vtt=is_vtt)
+    return read_cue_list(cues, remarks, is_vtt=is_vtt, min_gap_s=min_gap_s, notes=notes)
+
+
+def _read_notes(text: str) -> Iterator[NumberedLine]:
+    """The comments of WebVTT, which aren't shown."""
+    for block in _iter_blocks(text):
+        if _NOTE.match(block[0][1]):
+            words = " ".join(line for _, line in block)
+            yield block[0][0], _NOTE.sub("", words, count=1).strip()
 
 
 def read_cue_list(
-    cues: list[Cue], remarks: ImportNotices, *, is_vtt: bool, min_gap_s: float
+    cues: list[Cue],
+    remarks: ImportNotices,
+    *,
+    is_vtt: bool,
+    min_gap_s: float,
+    notes: Sequence[NumberedLine] = (),
 ) -> ParsedScript:
-    """Read the cues of subtitles in any format, as `read_captions`."""
+    """Read the cues of subtitles in any format, as `read_captions`; `notes` aren't spoken."""
     cues = _unroll(cues, remarks)
     reader = CueReader(cues, is_vtt=is_vtt)
     scene = _Scene(DialogBuilder(remarks), round(1000 * min_gap_s))
+    waiting = deque(notes)
     for cue in cues:
+        while waiting and waiting[0][0] < cue.line_number:
+            scene.builder.unspoken(waiting[0][1], UnspokenKind.NOTE, waiting.popleft()[0])
         scene.add(cue, reader.read(cue))
+    for number, note in waiting:
+        scene.builder.unspoken(note, UnspokenKind.NOTE, number)
     return scene.builder.finish(nothing_found=_NOTHING)
 
 

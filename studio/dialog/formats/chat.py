@@ -3,41 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import regex
 
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
-from studio.dialog.formats.row_kinds import CUE_NOTICE, is_cue
+from studio.dialog.formats.row_kinds import (
+    ABOUT_NOTICE,
+    CUE_NOTICE,
+    TITLE_NOTICE,
+    is_cue,
+    is_titled,
+)
 from studio.dialog.model import ParsedScript, UnspokenKind, name_key
 
 _DATE = r"\d{1,4}[./年-]\s?\d{1,2}[./月-]\s?\d{1,4}[.日]?"
 _HALF = r"(?:上午|下午|午前|午後|오전|오후)"
 _CLOCK = (
-    r"\d{1,2}(?:[:.]|\s?h\s?)\d{2}(?:[:.]\d{2}(?:[.,]\d{1,3})?)?"
+    r"\d{1,2}(?:[:.]|\s?h\s?)\d{2}(?:[:.]\d{2}(?:[.,]\d{1,3})?|[.,]\d{1,3})?"
     r"(?:\s?(?:[ap]\.?\s?m\b\.?|[πμ]\.\s?μ\.))?"
 )
 _TIME = rf"(?:{_HALF}\s?)?{_CLOCK}"
-_BOTH = rf"(?:{_DATE}[.,]?\s+{_TIME}|{_TIME}[.,]?\s+{_DATE})"
+_AT = r"(?:(?:à|at|um|às|alle)\s+)?"
+_BOTH = rf"(?:{_DATE}[.,]?\s+{_AT}{_TIME}|{_TIME}[.,]?\s+{_DATE})"
 _STAMP = rf"(?:{_BOTH}|{_TIME})"
+_RANGE = rf"{_STAMP}(?:\s*(?:[-–—]{{1,2}}>?|→)\s*{_STAMP})?"
 _NO_NAME = r":：<>\[\]|\"“”\t"
 _NAME = rf"(?P<name>[\p{{L}}\p{{N}}+~@][^{_NO_NAME}]{{0,59}}?)"
 _WORD_NAME = rf"(?P<name>\p{{L}}[^{_NO_NAME}.?!,;]{{0,59}}?)"
 _TEXT = r"(?P<text>\S.*)"
 
 _STAMPED = regex.compile(rf"[\[(]?{_STAMP}[\])]?(?:\s|$)", regex.IGNORECASE)
+_TIME_ALONE = regex.compile(rf"[\[(]?{_STAMP}[\])]?\s*", regex.IGNORECASE)
 _COPIED = regex.compile(rf"\[{_BOTH}\]\s", regex.IGNORECASE)
 """Begins nothing but a message: one of them is a chat already."""
 
-_MESSAGES = tuple(
+_IN_ANY_CASE = tuple(
     regex.compile(form, regex.IGNORECASE)
     for form in (
         rf"[\[(]?{_STAMP}[\])]?\s*(?:[-–—]\s*)?{_NAME}[:：](?:\s+(?P<text>.*))?",
         rf"(?:[\[(]?{_STAMP}[\])]?\s*)?<{_NAME}>\s+{_TEXT}",
-        rf"{_NAME},?\s*[\[(]{_STAMP}[\])]\s*[:：]?\s*(?P<text>.*)",
+        rf"{_NAME},?\s*[\[(]{_RANGE}[\])]\s*[:：]?\s*(?P<text>.*)",
         rf"{_NAME}(?:\s{{2,}}|\t\s*|\s+[—–]\s+(?:\p{{L}}+\s+){{0,2}}){_STAMP}(?P<text>)",
     )
 )
+
+# With one space only, as in `Mira 21:15`, capitals tell a name from prose.
+_DATED = regex.compile(
+    rf"(?P<name>(?:\p{{Lu}}[\p{{L}}.'’-]*\s){{1,3}}){_CLOCK}(?P<text>)(?:\s?[AP]M)?"
+)
+_MESSAGES = (*_IN_ANY_CASE, _DATED)
 """Forms with a time in each message: a row without one continues the message above."""
 
 _ROWS = tuple(
@@ -56,17 +72,33 @@ _FEW_ROWS = 3
 """In a longer list at least one name has to occur twice, or it is no dialog."""
 
 _BLANK = regex.compile(r"^[\s\p{Cf}]+")
-_BEFORE_NAME = regex.compile(r"^[~@]\s*")
+_BEFORE_NAME = regex.compile(r"^(?:[~@]\s*|\+(?=\D))")
 _CHATS_OWN = regex.compile(
     r"""
       \N{LEFT-TO-RIGHT MARK}.* | <[^<>]{3,60}> | null
     | (?:this\smessage\swas|you)\sdeleted(?:\sthis\smessage)?\.?
+    | (?:diese\snachricht\swurde|du\shast\sdiese\snachricht)\sgelöscht\.?
+    | se\seliminó\seste\smensaje\.? | eliminaste\seste\smensaje\.?
+    | ce\smessage\sa\sété\ssupprimé\.? | vous\savez\ssupprimé\sce\smessage\.?
+    | mensagem\sapagada\.? | (?:essa|esta)\smensagem\sfoi\sapagada\.?
+    | questo\smessaggio\sè\sstato\seliminato\.? | dit\sbericht\sis\sverwijderd\.?
+    | このメッセージは削除されました。?
+    | \[\s?(?:photo|video|sticker|file|gif|audio\sfile|voice\smessage)\b[^\[\]]*\]
+    | (?::[\w+-]{2,40}:\s*\d*\s*)+ | \d+\srepl(?:y|ies)
+    | ---\slog\s(?:opened|closed).* | .{1,60}\s(?:started|stopped)\stranscription
     | .{0,100}\b(?:end-to-end\sencrypted|\(file\sattached\))\b?.*
     | (?:image|video|audio|sticker|gif|document|contact\scard)\somitted
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
 """What a messenger writes in place of words; WhatsApp marks it by an invisible character."""
+
+_EDITED = regex.compile(
+    r"\s*\N{LEFT-TO-RIGHT MARK}?(?:<[^<>]*\b(?:edit|bearbeit|modifi|edita)[^<>]*>"
+    r"|\((?:edited|bearbeitet|modifié|editado)\))$",
+    regex.IGNORECASE,
+)
+"""What a messenger writes behind words that were changed."""
 
 _SIGNED = regex.compile(r"(?:transcribed|generated|created|recorded)\s(?:by|with)\s\S+", regex.I)
 """What a service writes below a transcript."""
@@ -75,6 +107,11 @@ _READ_AS_CHAT = (
     "This was read as a chat or a list of who says what; times, and what the chat itself tells, are"
     " left out. Write “Name: text” where that is wrong."
 )
+
+
+_CHAT_TELLS = "What the chat itself tells isn't spoken; it is left out:"
+_MOST_ROWS_ABOVE = 30
+_MOST_ROWS_WITH_NEXT = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,39 +124,95 @@ class _Said:
 _Row = tuple[int, str]
 
 
-def read_chat(text: str, remarks: ImportNotices) -> ParsedScript | None:
+@dataclass(slots=True)
+class _Chat:
+    """Who says what, what stands above the first message, and what nobody says."""
+
+    said: list[_Said]
+    above: list[_Row] = field(default_factory=list)
+    left: list[_Row] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatText:
+    """What was read of a chat, and the title that stands above it."""
+
+    parsed: ParsedScript
+    title: str | None
+
+
+def read_chat(text: str, remarks: ImportNotices) -> ChatText | None:
     """Read a chat; None for a script and anything else that isn't a chat.
 
     Raises:
         ScriptError: A message has an invalid pause, or is too long for a line.
     """
-    said = _said(text)
-    if said is None:
+    chat = _find_chat(text)
+    if chat is None:
         return None
-    remarks.add(_READ_AS_CHAT, said[0].line_number)
+    remarks.add(_READ_AS_CHAT, chat.said[0].line_number)
     builder = DialogBuilder(remarks)
-    for one in said:
+    title = None
+    if chat.above and _is_title(chat.above[0][1]):
+        number, title = chat.above.pop(0)
+        remarks.add(TITLE_NOTICE, number, title)
+    for number, row in chat.above:
+        remarks.add(ABOUT_NOTICE, number, row)
+        builder.unspoken(row, UnspokenKind.NOTE, number)
+    for number, row in chat.left:
+        remarks.add(_CHAT_TELLS, number, row)
+    for one in chat.said:
         if is_cue(cue := f"{one.speaker}: {one.text}"):
             remarks.add(CUE_NOTICE, one.line_number, cue)
             builder.unspoken(cue, UnspokenKind.ACTION, one.line_number)
         else:
             builder.speech(one.speaker, one.text, one.line_number)
-    return builder.finish(nothing_found="")
+    return ChatText(builder.finish(nothing_found=""), title)
+
+
+def _is_title(row: str) -> bool:
+    """Whether a row above a chat is its title, and no day."""
+    return is_titled(row) and row[0].isalnum() and not any(map(str.isdigit, row))
 
 
 def is_chat(text: str) -> bool:
     """Whether `read_chat` would read it."""
-    return _said(text) is not None
+    return _find_chat(text) is not None
 
 
-def _said(text: str) -> list[_Said] | None:
+def _find_chat(text: str) -> _Chat | None:
     rows = list(_rows(text)) if _may_be_chat(text) else []
     if len(rows) < 2 and not (rows and _COPIED.match(rows[0][1])):
-        return None
+        return _find_below(text)
     for form in _MESSAGES:
-        if said := _messages(rows, form):
-            return said
-    return _list(rows)
+        if chat := _messages(rows, form):
+            return chat
+    said = _list(rows)
+    return _Chat(said) if said else None
+
+
+def _find_below(text: str) -> _Chat | None:
+    """A transcript with its title, day and persons above the first message."""
+    first = list(islice(_rows(text), _MOST_ROWS_WITH_NEXT))
+    for form in _MESSAGES:
+        found = [idx for idx, (number, row) in enumerate(first) if _line(number, row, form)]
+        if len(found) < 2 or not 0 < found[0] <= _MOST_ROWS_ABOVE:
+            continue
+        rows = list(_rows(text))
+        told = [one for one in rows[: found[0]] if _STAMPED.match(one[1])]
+        above = [one for one in rows[: found[0]] if one not in told]
+        chat = _messages(rows[found[0] :], form)
+        if chat is not None and not any(_is_said(row, chat.said) for _, row in above):
+            chat.above, chat.left = above, told + chat.left
+            return chat
+    return None
+
+
+def _is_said(row: str, said: list[_Said]) -> bool:
+    """Whether somebody of a chat speaks in a row without a time, as in a script."""
+    name, colon, words = row.partition(":")
+    speakers = {name_key(one.speaker) for one in said}
+    return bool(colon and words) and name_key(name.strip("* ")) in speakers
 
 
 def _rows(text: str) -> Iterator[_Row]:
@@ -136,20 +229,26 @@ def _may_be_chat(text: str) -> bool:
     return any(form.fullmatch(first) for form in (*_MESSAGES, *_ROWS))
 
 
-def _messages(rows: list[_Row], form: regex.Pattern[str]) -> list[_Said] | None:
+def _messages(rows: list[_Row], form: regex.Pattern[str]) -> _Chat | None:
     """Read messages; system messages of the chat are left out."""
     said: list[_Said] = []
+    left: list[_Row] = []
     for number, row in rows:
         if line := _line(number, row, form):
             said.append(line)
-        elif not _STAMPED.match(row):
-            if not said:
-                return None
-            if not (row is rows[-1][1] and _SIGNED.match(row)):
-                said[-1] = replace(said[-1], text=f"{said[-1].text} {row}".strip())
+        elif _STAMPED.match(row):
+            left += [] if _TIME_ALONE.fullmatch(row) else [(number, row)]
+        elif not said:
+            return None
+        elif _CHATS_OWN.fullmatch(row) or (row is rows[-1][1] and _SIGNED.match(row)):
+            left.append((number, row))
+        else:
+            said[-1] = replace(said[-1], text=f"{said[-1].text} {row}".strip())
     full = [one for one in said if one.text and not _CHATS_OWN.fullmatch(one.text)]
+    left += [(one.line_number, one.text) for one in said if _CHATS_OWN.fullmatch(one.text)]
     is_chat = (full and len(said) > 1) or (full and _COPIED.match(rows[0][1]))
-    return full if is_chat else None
+    plain = [replace(one, text=_EDITED.sub("", one.text)) for one in full]
+    return _Chat(plain, left=sorted(left)) if is_chat else None
 
 
 def _list(rows: list[_Row]) -> list[_Said] | None:

@@ -23,23 +23,28 @@ from studio.dialog.formats.encoding import decode_text
 from studio.dialog.formats.foreign import is_ass, is_yarn, read_ass, read_yarn
 from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
 from studio.dialog.formats.game_scripts import read_game_script
-from studio.dialog.formats.json_wrappers import unwrap_items
+from studio.dialog.formats.json_wrappers import add_direction, unwrap_items
+from studio.dialog.formats.model_answers import take_script
 from studio.dialog.formats.pasted_sources import (
     find_markdown_table,
     read_timed_rows,
     show_source,
     write_columns,
+    write_yaml_lines,
 )
 from studio.dialog.formats.plain_text import read_plain_text
 from studio.dialog.formats.plays import find_play
+from studio.dialog.formats.printed_pages import cut_page_breaks
 from studio.dialog.formats.tables import (
     Role,
     assign,
     delimiter_of,
+    is_headless,
     read_table,
     role_of,
     write_table,
 )
+from studio.dialog.formats.time_rows import cut_times
 from studio.dialog.formats.turns import has_closed_turns
 from studio.dialog.gaps import GAP
 from studio.dialog.items import parse_items, write_items, write_json_lines
@@ -129,6 +134,8 @@ def _detect_by_lines(text: str, promised: Format | None) -> Format:
         return promised
     if delimiter := delimiter_of(text):
         return Format.TSV if delimiter == "\t" else Format.CSV
+    if is_headless(text):
+        return Format.CSV
     return _detect_by_names(text, promised)
 
 
@@ -215,7 +222,7 @@ def _add_type(item: dict[str, object]) -> dict[str, object]:
     columns = assign(keys)
     named = {_KEYS[role]: item[keys[columns[role]]] for role in _KEYS if role in columns}
     others = {key: value for key, value in item.items() if role_of(key) is None}
-    return {"type": "speech", **others, **named}
+    return {"type": "speech", **others, **add_direction(named, item)}
 
 
 MAX_TITLE_CHARS = 100
@@ -274,15 +281,20 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     """
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
-    text = show_source(text) or write_columns(text) or text
+    text = take_script(text, remarks)
+    text = show_source(text) or write_columns(text) or write_yaml_lines(text) or text
     foreign = _read_foreign(text, remarks, options)
     if foreign is not None:
         return foreign
     may_be_chat = format_of_suffix(file_name) in (None, Format.SCRIPT)
-    if may_be_chat and not has_closed_turns(text):
+    if may_be_chat and not has_closed_turns(text) and delimiter_of(text) is None:
         chat = read_chat(text, remarks)
         if chat is not None:
-            return Imported(chat.dialog, chat.notices, Format.SCRIPT, chat=True)
+            title = _shorten_title(chat.title)
+            return Imported(
+                chat.parsed.dialog, chat.parsed.notices, Format.SCRIPT, title, chat=True
+            )
+    text = cut_page_breaks(cut_times(text, remarks), remarks)
     format_ = detect(text, file_name, remarks)
     return _parse(text, format_, remarks, options)
 
@@ -328,8 +340,11 @@ def _parse(text: str, format_: Format, remarks: ImportNotices, options: ImportOp
     # What a `DialogBuilder` has built has the remarks already.
     is_own = format_ in (Format.SCRIPT, Format.JSON, Format.JSON_LINES)
     notices = remarks.notices() + parsed.notices if is_own else parsed.notices
-    title = " ".join((title or "").split())[:MAX_TITLE_CHARS] or None
-    return Imported(parsed.dialog, notices, format_, title, unspoken)
+    return Imported(parsed.dialog, notices, format_, _shorten_title(title), unspoken)
+
+
+def _shorten_title(title: str | None) -> str | None:
+    return " ".join((title or "").split())[:MAX_TITLE_CHARS] or None
 
 
 def read_dialog_text(text: str, options: ImportOptions = _DEFAULTS) -> Imported:

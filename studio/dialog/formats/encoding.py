@@ -36,7 +36,7 @@ _SIGNATURES = {
         "that."
     ),
 }
-_XML = regex.compile(rb"\s*<(?:\?xml|!doctype html|html|tt|finaldraft)\b", regex.IGNORECASE)
+_XML = regex.compile(rb"\s*<(?:\?xml|tt|finaldraft)\b", regex.IGNORECASE)
 _CONTROLS = regex.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _WESTERN_SIGNS = frozenset("«»“”‘’„‚‹›–—…€£°·¿¡§©®™•\xa0´½¼¾²³")
 _WESTERN_LETTERS = frozenset("àáâãäåæçèéêëìíîïñòóôõöøùúûüÿßœÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜŸŒ")
@@ -92,7 +92,7 @@ def _refuse_documents(data: bytes, name: str) -> None:
             raise ScriptError(message.format(name))
     if _XML.match(data[:200].removeprefix(codecs.BOM_UTF8)):
         raise ScriptError(
-            f"“{name}” is an XML or HTML file. Export the script as Fountain, SRT or plain text "
+            f"“{name}” is an XML file. Export the script as Fountain, SRT or plain text "
             "and import that."
         )
 

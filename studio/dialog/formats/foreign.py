@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import regex
 
-from studio.dialog.formats.building import DialogBuilder, ImportNotices
+from studio.dialog.formats.building import FIRST_SPEAKER, DialogBuilder, ImportNotices
 from studio.dialog.formats.captions import Cue, read_cue_list
-from studio.dialog.model import ParsedScript
+from studio.dialog.model import ParsedScript, UnspokenKind
 from studio.dialog.script import parse_header
 from studio.errors import NameRejected, ScriptError
 
@@ -93,10 +93,12 @@ _YARN = regex.compile(
     r"\s*(?:(?:title|tags|colorID|position|tracking|group|when|style)[ \t]*:[^\n]*\n)+"
     r"---[ \t]*(?:\n|$)"
 )
+_TITLE = regex.compile(r"title\s*:\s*(?P<name>\S.*)")
 _HEADER = regex.compile(r"[\w-]+\s*:.*")
 _COMMAND = regex.compile(r"<<.*?>>")
 _HASHTAGS = regex.compile(r"(?:\s+#[\w:.-]+)+\s*$")
 _JUMP = regex.compile(r"\[\[(?:(?P<label>[^\[\]|]*)\|)?[^\[\]|]*\]\]")
+_INSERTED = regex.compile(r",?\s*\{\$?[^{}]*\}")
 _MARKUP = regex.compile(r"\[/?[a-z_]+(?:[ =][^\[\]]*)?/?\]|\[/\]")
 _COMMENT = regex.compile(r"\s*//.*$")
 _BRANCHES = (
@@ -125,6 +127,8 @@ def read_yarn(text: str, remarks: ImportNotices) -> ParsedScript:
             in_body = row == "---"
         elif in_body and row:
             _add_row(row, number, builder)
+        elif title := _TITLE.fullmatch(row):
+            builder.unspoken(title["name"].replace("_", " "), UnspokenKind.HEADING, number)
         elif row and not _HEADER.fullmatch(row):
             remarks.add(_BRANCHES, number, row)
     return builder.finish(nothing_found=_NOTHING)
@@ -132,7 +136,7 @@ def read_yarn(text: str, remarks: ImportNotices) -> ParsedScript:
 
 def _add_row(row: str, number: int, builder: DialogBuilder) -> None:
     plain = _MARKUP.sub("", _HASHTAGS.sub("", _COMMENT.sub("", row))).strip()
-    spoken = _JUMP.sub("", _COMMAND.sub("", plain)).strip()
+    spoken = _INSERTED.sub("", _JUMP.sub("", _COMMAND.sub("", plain))).strip()
     is_choice = spoken.startswith("->")
     if is_choice or spoken != plain:
         builder.remarks.add(_BRANCHES, number, row)
@@ -143,6 +147,6 @@ def _add_row(row: str, number: int, builder: DialogBuilder) -> None:
     except (ScriptError, NameRejected):
         header = None
     if header is None:
-        builder.speech(None, spoken, number)
+        builder.speech(FIRST_SPEAKER, spoken, number)  # a game's narration
     else:
         builder.speech(header.speaker, header.text, number, header.attributes)

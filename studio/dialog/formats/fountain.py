@@ -7,8 +7,10 @@ jouvence 0.4.2 have no line numbers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import regex
 
@@ -33,6 +35,7 @@ from studio.dialog.model import (
     Unspoken,
     UnspokenKind,
     clean_name,
+    name_key,
     paragraph,
     with_place,
 )
@@ -95,8 +98,8 @@ NOTE = regex.compile(
 
 _NOTE_SIGN = "note:"
 
-# Replaces hidden text, so that a line of nothing else doesn't count as empty.
-_HIDDEN = "\0"
+HIDDEN = "\0"
+"""Replaces hidden text, so that a line of nothing else doesn't count as empty."""
 
 
 NumberedLine = tuple[int, str]
@@ -115,7 +118,7 @@ def visible_lines(
     joined = "\n".join(text.splitlines())
     shown = _without_notes(_without_boneyard(joined, remarks), notes)
     for number, line in enumerate(shown.split("\n"), start=1):
-        visible = line.replace(_HIDDEN, "")
+        visible = line.replace(HIDDEN, "")
         if visible.strip() or visible == line:
             yield number, visible
 
@@ -155,7 +158,7 @@ def _without_notes(text: str, notes: list[NumberedLine]) -> str:
         is_ours = NOTE.fullmatch(note) is not None
         pieces += [text[end:start], note if is_ours else _hidden(note)]
         if not is_ours:
-            notes.append((number, plain(note[2:-2].replace(_HIDDEN, "")).strip()))
+            notes.append((number, plain(note[2:-2].replace(HIDDEN, "")).strip()))
         number += note.count("\n")
         end = close + 2
         start = text.find("[[", end)
@@ -163,7 +166,7 @@ def _without_notes(text: str, notes: list[NumberedLine]) -> str:
 
 
 def _hidden(comment: str) -> str:
-    return "\n".join([_HIDDEN] * (comment.count("\n") + 1))
+    return "\n".join([HIDDEN] * (comment.count("\n") + 1))
 
 
 SCENE_HEADING = regex.compile(r"\.(?=\w)|(?:INT|EXT|EST|INT\.?/EXT|I/E)[. ]", regex.IGNORECASE)
@@ -172,6 +175,7 @@ _TITLE_KEY = regex.compile(
     r"(?:title|credit|authors?|source|notes|draft date|date|contact|copyright|revision|format)\s*:",
     regex.IGNORECASE,
 )
+_SCENE_NUMBER = regex.compile(r"\s+#[\w.-]{1,10}#$")
 _OUTLINE = regex.compile(r"[#=]")
 _FORCED_ACTION = regex.compile(r"[!>]")
 _NAME_ENDS = regex.compile(r"(?<!\\)[(^]")
@@ -179,7 +183,19 @@ _DIRECTION = regex.compile(r"\((?P<inside>.*)\)")
 _BEATS = frozenset(("beat", "a beat", "pause", "a pause", "short pause"))
 
 _TITLE_PAGE = "What a title page says besides the title is left out:"
+_MOST_TITLE_ROWS = 6
+_LEAST_FILLED = 0.9
+_MOST_NAME_WORDS = 4
+_AUTHORED = regex.compile(
+    r"(?:(?:written|adapted|an?\s.{1,40})\s)?by(?:\s\p{Lu}.{0,60})?"
+    r"|an?\s.{0,30}\b(?:play|screenplay|comedy|tragedy|drama|farce)\b[^.!?]{0,40}",
+    regex.IGNORECASE,
+)
 _BONEYARD = "What a screenplay hides in /* … */ is left out:"
+_CROWDED = (
+    "This screenplay has no empty lines: all that stands below a name goes to that speaker, action "
+    "as well. Put an empty line above action."
+)
 _NOTHING = (
     "The screenplay holds no dialogue. Put a name in capitals on a line of its own below an empty "
     "line, and the words on the line below it."
@@ -209,7 +225,15 @@ def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) ->
     notes: list[NumberedLine] = []
     title = _read_title(text, remarks)
     screenplay = _ScreenplayReader(DialogBuilder(remarks), narrator, notes)
-    for block in _blocks(visible_lines(text, remarks, notes)):
+    rows = list(visible_lines(text, remarks, notes))
+    if _crowded_cues(rows):
+        remarks.add(_CROWDED, rows[0][0])
+    blocks = list(_blocks(iter(rows)))
+    if title is None and _is_title_block(blocks):
+        title = plain(blocks[0][0][1])
+        for number, row in blocks.pop(0)[1:]:
+            remarks.add(_TITLE_PAGE, number, row)
+    for block in blocks:
         screenplay.add_notes(before=block[0][0])
         screenplay.add(block)
     screenplay.add_notes(before=None)
@@ -234,6 +258,16 @@ def _read_title(text: str, remarks: ImportNotices) -> str | None:
     )
 
 
+def _is_title_block(blocks: list[list[NumberedLine]]) -> bool:
+    """Whether a text begins with its title in capitals and its author, which look like a speech."""
+    rows = [line for _, line in blocks[0]] if blocks else []
+    if not 1 < len(rows) <= _MOST_TITLE_ROWS or rows[0].startswith("@"):
+        return False
+    name = cue_name(rows[0], has_words=True) if _is_speech(blocks[0]) else None
+    others = (cue_name(block[0][1], has_words=len(block) > 1) for block in blocks[1:])
+    return name is not None and name not in others and any(map(_AUTHORED.fullmatch, rows[1:]))
+
+
 def cue_name(line: str, *, has_words: bool) -> str | None:
     """The name in a character's cue; None if the line isn't one.
 
@@ -253,11 +287,16 @@ def _blocks(
     lines: Iterator[NumberedLine], *, with_title: bool = False
 ) -> Iterator[list[NumberedLine]]:
     """Runs of lines between empty ones; a line of two spaces continues a speech."""
+    rows = list(lines)
+    cues = _crowded_cues(rows)
     block: list[NumberedLine] = []
     is_title = True
-    for number, raw in lines:
+    for number, raw in rows:
         line = raw.strip()
         if line:
+            if block and cues and (SCENE_HEADING.match(line) or _cue_key(line) in cues):
+                yield block
+                block = []
             block.append((number, line))
         elif block and not (len(raw) > 1 and _is_speech(block)):
             if with_title or not (is_title and _TITLE_KEY.match(block[0][1])):
@@ -265,6 +304,25 @@ def _blocks(
             block, is_title = [], False
     if block:
         yield block
+
+
+def _crowded_cues(rows: list[NumberedLine]) -> frozenset[str]:
+    """The names above words in a screenplay that has lost its empty lines; none in any other."""
+    filled = [line.strip() for _, line in rows if line.strip()]
+    if _LEAST_FILLED * len(rows) > len(filled) or not any(map(SCENE_HEADING.match, filled)):
+        return frozenset()
+    cues = Counter(
+        key
+        for line, below in pairwise(filled)
+        if (key := _cue_key(line)) and not SCENE_HEADING.match(line) and _cue_key(below) is None
+    )
+    return frozenset(key for key, count in cues.items() if count > 1)
+
+
+def _cue_key(line: str) -> str | None:
+    """The key of a name in capitals that may stand above words."""
+    name = cue_name(line, has_words=True)
+    return name_key(name) if name and len(name.split()) <= _MOST_NAME_WORDS else None
 
 
 def _is_speech(block: list[NumberedLine]) -> bool:
@@ -342,7 +400,7 @@ class _ScreenplayReader:
         number = block[0][0]
         text = " ".join(plain(" ".join(_strip_action(line) for _, line in block)).split())
         if self._narrator is not None:
-            self.builder.speech(self._narrator, text, number)
+            self.builder.speech(self._narrator, _SCENE_NUMBER.sub("", text), number)
             return
         self.unspoken += 1
         self.builder.remarks.add(NOT_SPOKEN, number, text)
@@ -350,7 +408,9 @@ class _ScreenplayReader:
 
 
 def _strip_action(line: str) -> str:
-    return line[1:].removesuffix("<") if line.startswith(">") else line.removeprefix("!")
+    if line.startswith(">"):
+        return line[1:].removesuffix("<")
+    return line[1:] if line.startswith(("!", "~")) else line
 
 
 def _spoken(line: str, *, is_first: bool) -> str:

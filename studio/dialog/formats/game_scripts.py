@@ -105,9 +105,9 @@ class _InkReader(_GameReader):
 
     def _read(self, row: str, number: int) -> None:
         row = row.split("//")[0].strip()
-        if not row or row.startswith("#"):
+        if not row:
             return
-        if self._STEERING.fullmatch(row):
+        if row.startswith("#") or self._STEERING.fullmatch(row):
             self._steer(row, number)
         elif knot := self._KNOT.fullmatch(row):
             self._head(knot["name"], number)
@@ -120,7 +120,10 @@ class _InkReader(_GameReader):
             self._say_plain(gather["text"] if gather else row, number)
 
     def _say_plain(self, row: str, number: int) -> None:
-        plain = self._LOGIC.sub("", self._DIVERT.sub("", self._TAG.sub("", row))).strip()
+        said = self._DIVERT.sub("", self._TAG.sub("", row))
+        if said != row:
+            self._steer(row, number)
+        plain = self._LOGIC.sub("", said).strip()
         if plain:
             self._say(plain, number)
 
@@ -128,6 +131,7 @@ class _InkReader(_GameReader):
 class _TweeReader(_GameReader):
     _MACRO = regex.compile(r"<<.*?>>|\((?:\w+-?)+:[^()]*\)|</?\w[^<>]*>|\$\w+")
     _LINK = regex.compile(r"\[\[.*?\]\]")
+    _HOOK = regex.compile(r"^\[(?P<inside>[^\[\]]*)\]$")
     _DATA = frozenset({"storydata", "storystylesheet", "storyscript", "userscript"})
 
     def __init__(self, remarks: ImportNotices) -> None:
@@ -150,10 +154,17 @@ class _TweeReader(_GameReader):
             self.title = self.title or row
         else:
             plain = self._LINK.sub("", self._MACRO.sub("", row)).strip()
+            plain = self._HOOK.sub(r"\g<inside>", plain)
             if plain != row:
                 self._steer(row, number)
             if plain:
                 self._say(plain, number)
+
+
+_STATEMENTS = (
+    "play|stop|queue|voice|sound|image|show|scene|hide|jump|call|menu|with|window|define|default"
+    "|return|pause|if|elif|else|style|transform|screen|text|add|init|python|label"
+)
 
 
 class _RenpyReader(_GameReader):
@@ -161,11 +172,13 @@ class _RenpyReader(_GameReader):
         r"define\s+(?P<key>\w+)\s*=\s*Character\(\s*_?\(?\s*[\"'](?P<name>[^\"']+)[\"'].*"
     )
     _SAID = regex.compile(
-        r"(?:(?P<key>[A-Za-z]\w*)(?:\s+[a-z]\w*)*\s+)?\"(?P<text>(?:[^\"\\]|\\.)*)\"(?:\s+with\s.*)?"
+        rf"(?:(?P<key>(?!(?:{_STATEMENTS})\b)[A-Za-z]\w*)(?:\s+[a-z]\w*)*\s+)?"
+        r"\"(?P<text>(?:[^\"\\]|\\.)*)\"(?:\s+with\s.*)?"
     )
     _QUOTED = regex.compile(r"\"(?P<name>[^\"]+)\"\s+\"(?P<text>[^\"]*)\"")
     _LABEL = regex.compile(r"label\s+(?P<name>\w+).*:")
     _TAG = regex.compile(r"\{[^{}]*\}")
+    _INSERTED = regex.compile(r",?\s*\[\w[\w.!]*\]")
 
     def __init__(self, remarks: ImportNotices) -> None:
         super().__init__(remarks)
@@ -183,6 +196,9 @@ class _RenpyReader(_GameReader):
         elif said := self._SAID.fullmatch(row):
             name = self._names.get(said["key"] or "", said["key"]) or FIRST_SPEAKER
             text = self._TAG.sub("", said["text"].replace('\\"', '"').replace("\\n", " ")).strip()
+            if (plain := self._INSERTED.sub("", text)) != text:
+                self._steer(row, number)
+                text = plain
             if text:
                 self._builder.speech(name, text, number)
         else:

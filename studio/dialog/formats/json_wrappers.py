@@ -1,14 +1,17 @@
-"""Takes the list of lines out of a JSON object of another program.
+"""Takes the lines out of JSON of another program, or of a language model.
 
-ElevenLabs has it as `inputs`, WhisperX as `segments`, chats with a model as `messages` or
-`conversations`, podcast tools as `transcript` or `dialogue`.
+ElevenLabs has them as `inputs`, WhisperX as `segments`, chats with a model as `messages` or
+`conversations`, podcast tools as `transcript` or `dialogue`; others by scenes.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
-from studio.dialog.formats.tables import Role, role_of
+from studio.dialog.directions import write_direction
+from studio.dialog.formats.tables import Role, assign, role_of
 
 _LISTS = (
     "inputs",
@@ -25,10 +28,12 @@ _LISTS = (
 )
 _OTHER_KEYS = {"from": "speaker", "value": "text", "voice_id": "speaker"}
 _SAID = (Role.SPEAKER, Role.TEXT, Role.LANGUAGE)
+_TITLES = ("title", "scene_title", "heading", "name", "setting", "location", "scene")
+_DEEPEST = 6
 
 
 def unwrap_items(text: str) -> tuple[str, str | None]:
-    """The list that a JSON object holds as text of its own, and the object's title.
+    """The lines that JSON holds as a list of items, and the title of the whole.
 
     Returns:
         The text as it is, and None, if it is anything else.
@@ -37,17 +42,64 @@ def unwrap_items(text: str) -> tuple[str, str | None]:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return text, None
+    if isinstance(found, list) and found and all(map(_is_pair, found)):
+        return json.dumps([_read_pair(one) for one in found], ensure_ascii=False), None
     if not isinstance(found, dict) or "type" in found:
         return text, None
-    held = next((found[key] for key in _LISTS if isinstance(found.get(key), list)), None)
-    if held is None:
+    items = list(_find_items(found, _DEEPEST))
+    if not items:
         return text, None
-    items = [_keep_said(item) if isinstance(item, dict) else item for item in held]
-    title = found.get("title")
+    title = next((found[key] for key in found if key.casefold().endswith("title")), None)
     return json.dumps(items, ensure_ascii=False), title if isinstance(title, str) else None
 
 
-def _keep_said(item: dict[str, object]) -> dict[str, object]:
-    """Who says what; a recogniser's times and scores are nobody's settings."""
+def _find_items(held: dict[str, Any], depth: int) -> Iterator[object]:
+    lists = [value for value in held.values() if isinstance(value, list)]
+    known = next((held[key] for key in _LISTS if isinstance(held.get(key), list)), None)
+    for one in [known] if known is not None else lists:
+        for item in one:
+            if not isinstance(item, dict) or not any(isinstance(x, list) for x in item.values()):
+                yield from _read_item(item, is_known=known is not None)
+            elif depth:
+                titles = (item[key] for key in _TITLES if isinstance(item.get(key), str))
+                yield from ({"type": "heading", "text": title} for title in titles)
+                yield from _find_items(item, depth - 1)
+
+
+def _read_item(item: object, *, is_known: bool) -> Iterator[object]:
+    """An item of a list; of one that isn't known as that of the lines only what is said."""
+    if not isinstance(item, dict):
+        yield from [item] if is_known else []
+    elif _is_pair(item):
+        yield _read_pair(item)
+    elif is_known or {Role.TEXT, Role.SPEAKER} <= assign(list(map(str, item))).keys():
+        yield _keep_said(item)
+
+
+def _is_pair(item: object) -> bool:
+    """Whether an item is nothing but a name and words: `{"Anna": "How long?"}`."""
+    if not isinstance(item, dict) or len(item) != 1:
+        return False
+    ((key, value),) = item.items()
+    return isinstance(value, str) and role_of(key) is None and key not in _OTHER_KEYS
+
+
+def _read_pair(item: dict[str, str]) -> dict[str, str]:
+    ((speaker, text),) = item.items()
+    return {"speaker": speaker, "text": text}
+
+
+def _keep_said(item: dict[str, Any]) -> dict[str, Any]:
+    """Who says what, and how; a recogniser's times and scores are nobody's settings."""
     named = {_OTHER_KEYS.get(key, key): value for key, value in item.items()}
-    return {key: value for key, value in named.items() if role_of(key) in _SAID or key == "type"}
+    kept = {key: value for key, value in named.items() if role_of(key) in _SAID or key == "type"}
+    return add_direction(kept, named)
+
+
+def add_direction(kept: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+    """An item whose text begins with the direction that the whole item has beside it."""
+    how = next((item[key] for key in item if role_of(key) is Role.DIRECTION), None)
+    text = next((key for key in kept if role_of(key) is Role.TEXT), "")
+    if not isinstance(how, str) or not how.strip() or not isinstance(kept.get(text), str):
+        return kept
+    return {**kept, text: f"{write_direction(how, is_first=True)} {kept[text]}"}

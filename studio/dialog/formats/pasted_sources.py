@@ -11,13 +11,18 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from itertools import pairwise, takewhile
 
 import regex
 
+from studio.dialog.directions import write_direction
 from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.captions import Cue
 from studio.dialog.formats.row_kinds import PREFACE_NOTICE, is_farewell, is_preface
+from studio.dialog.formats.tables import Role, delimiter_of, role_of
 from studio.dialog.markup import strip_markup
+from studio.dialog.script import parse_header
+from studio.errors import NameRejected, ScriptError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class PastedTable:
 
 _RULE = regex.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*")
 _CELLS = regex.compile(r"(?<!\\)\|")
-_HOW = frozenset({"note", "notes", "tone", "how", "mood notes", "emotion/tone"})
+_HOW = frozenset({"note", "notes"})
 
 
 def find_markdown_table(text: str, remarks: ImportNotices) -> PastedTable | None:
@@ -41,16 +46,15 @@ def find_markdown_table(text: str, remarks: ImportNotices) -> PastedTable | None
     rule = next((idx for idx, row in enumerate(rows) if _RULE.fullmatch(row)), 0)
     if rule == 0 or "|" not in rows[rule - 1]:
         return None
-    inside = {rule - 1, rule}
-    for idx in range(rule + 1, len(rows)):
-        if "|" not in rows[idx]:
-            break
-        inside.add(idx)
+    below = takewhile(lambda idx: "|" in rows[idx], range(rule + 1, len(rows)))
+    inside = {rule - 1, rule, *below}
     title, left = None, []
     for idx, row in enumerate(map(str.strip, rows)):
         if not row or idx in inside:
             continue
         plain = strip_markup(row.lstrip("# "))
+        if _is_said(plain):
+            return None
         if row.startswith("#") or row.strip("*") != row:
             title = title or plain
         elif is_preface(row) or is_farewell(row):
@@ -60,6 +64,15 @@ def find_markdown_table(text: str, remarks: ImportNotices) -> PastedTable | None
     for number, row in left:
         remarks.add(PREFACE_NOTICE, number, row)
     return PastedTable(_write_tabs(rows, rule, inside, remarks), title)
+
+
+def _is_said(row: str) -> bool:
+    """Whether somebody speaks in a row beside the table, which is no script then."""
+    try:
+        header = parse_header(row)
+    except (ScriptError, NameRejected):
+        return True
+    return header is not None and bool(header.text) and not is_preface(row)
 
 
 def _write_tabs(rows: list[str], rule: int, inside: set[int], remarks: ImportNotices) -> str:
@@ -80,9 +93,13 @@ def _write_tabs(rows: list[str], rule: int, inside: set[int], remarks: ImportNot
 
 _SOURCE = regex.compile(
     r"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype|html|head|body|p|div|h[1-6]|ul|ol|table|article"
-    r"|section|speak|voice|span)\b[^<>]*>",
+    r"|section|speak|voice|span|dialog(?:ue)?|script|play|scene|conversation|transcript|line"
+    r"|tw-storydata)\b[^<>]*>",
     regex.IGNORECASE | regex.DOTALL,
 )
+_SPOKEN_BY = ("speaker", "character", "who")
+_SAID_SO = ("emotion", "tone", "delivery")
+_NO_TEXT = frozenset(("script", "style", "head", "nav", "footer", "aside", "button", "form"))
 _BREAKS = frozenset(
     (
         "p",
@@ -99,6 +116,8 @@ _BREAKS = frozenset(
         "voice",
         "article",
         "section",
+        "line",
+        "scene",
     )
 )
 
@@ -114,6 +133,10 @@ def show_source(text: str) -> str | None:
     return regex.sub(r"\n{3,}", "\n\n", "\n".join(rows)).strip("\n")
 
 
+def _direction(how: str | None) -> str:
+    return f"{write_direction(how, is_first=True)} " if how else ""
+
+
 class _Shown(HTMLParser):
     """The text of a page, with its headings, its pauses, and the names of SSML's voices."""
 
@@ -121,32 +144,48 @@ class _Shown(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
         self._hidden = 0
+        self._is_lined = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("script", "style", "head"):
+        if tag in _NO_TEXT and not self._is_script(tag, attrs):
             self._hidden += 1
         if tag in _BREAKS:
             self.parts.append("\n")
         if regex.fullmatch(r"h[1-6]", tag):
-            self.parts.append("## ")
+            self.parts.append("# " if tag == "h1" else "## ")
+        given = dict(attrs)
         if tag == "voice":
-            self.parts.append(f"{dict(attrs).get('name') or ''}: ".removeprefix(": "))
+            self.parts.append(f"{given.get('name') or ''}: ".removeprefix(": "))
+        elif name := next((given[key] for key in _SPOKEN_BY if given.get(key)), None):
+            how = next((given[key] for key in _SAID_SO if given.get(key)), None)
+            self.parts.append(f"\n{name}: {_direction(how)}")
+        elif tag == "mstts:express-as":
+            self.parts.append(_direction(given.get("style")))
+        elif tag == "tw-passagedata":
+            self.parts.append(f"\n\n:: {given.get('name') or ''}\n")
+        elif tag == "tw-storydata" and given.get("name"):
+            self.parts.append(f":: StoryTitle\n{given['name']}\n")
+        self._is_lined = tag == "tw-passagedata"
         if tag == "break":
             self.parts.append(self.get_starttag_text() or "")
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in ("script", "style", "head"):
+        if tag in _NO_TEXT:
             self._hidden = max(0, self._hidden - 1)
         if tag in _BREAKS:
             self.parts.append("\n\n")
 
+    def _is_script(self, tag: str, attrs: list[tuple[str, str | None]]) -> bool:
+        """Whether `<script>` holds a dialog, as models write it, and begins the text."""
+        return tag == "script" and not attrs and not self.parts
+
     def handle_data(self, data: str) -> None:
         if not self._hidden:
-            self.parts.append(data.replace("\n", " "))
+            self.parts.append(data if self._is_lined else data.replace("\n", " "))
 
 
-_COLUMNS = regex.compile(r"(?P<name>\p{Lu}[\p{Lu}\d .'’/-]{0,30}?)[ \t]{4,}(?P<text>\S.*)")
-_GOES_ON = regex.compile(r"[ \t]{8,}\S.*")
+_COLUMNS = regex.compile(r"(?P<name>\p{Lu}[\p{Lu}\d .'’/-]{0,30}?)(?:[ \t]{4,}|\t+)(?P<text>\S.*)")
+_GOES_ON = regex.compile(r"(?:[ \t]{8,}|\t+)\S.*")
 _SCENE = regex.compile(r"SCENE\s+\d+\.?", regex.IGNORECASE)
 _EFFECTS = regex.compile(r"(?:F/?X|SFX|SOUND|MUSIC|GRAMS|ATMOS)")
 _FEWEST = 3
@@ -155,6 +194,8 @@ _FEWEST = 3
 def write_columns(text: str) -> str | None:
     """A radio script with names in one column and words in the next, as `NAME: words`."""
     if "    " not in text and "\t" not in text:  # as in most texts
+        return None
+    if delimiter_of(text) is not None:
         return None
     rows = text.splitlines()
     found = [_COLUMNS.fullmatch(row) for row in rows]
@@ -177,6 +218,40 @@ def _write_column(name: str, text: str) -> str:
     return f"[SFX: {text}]" if _EFFECTS.fullmatch(name) else f"{name}: {text}"
 
 
+_YAML_KEY = regex.compile(
+    r"\s*(?P<item>-\s+)?(?P<key>[A-Za-z_ ]{2,30}):"
+    r"(?:\s+(?P<quote>[\"']?)(?P<value>.+?)(?P=quote))?\s*"
+)
+
+
+def write_yaml_lines(text: str) -> str | None:
+    """A list of YAML items with a speaker and a text each as `[speaker] text`, with the same rows.
+
+    None for other text.
+    """
+    rows = text.splitlines()
+    if not any(row.lstrip().startswith("- ") for row in rows):  # as in most texts
+        return None
+    found = [_YAML_KEY.fullmatch(row) for row in rows]
+    starts = [idx for idx, one in enumerate(found) if one and one["item"]]
+    if len(starts) < _FEWEST - 1 or not all(map(_is_yaml, rows, found)):
+        return None
+    written = [row if idx < starts[0] else "" for idx, row in enumerate(rows)]
+    for start, end in pairwise([*starts, len(rows)]):
+        keys = {role_of(one["key"]): idx for idx in range(start, end) if (one := found[idx])}
+        if Role.TEXT not in keys or Role.SPEAKER not in keys:
+            return None
+        values = {role: str(found[idx]["value"] or "") for role, idx in keys.items()}
+        how = _direction(values.get(Role.DIRECTION))
+        written[keys[Role.TEXT]] = f"[{values[Role.SPEAKER]}] {how}{values[Role.TEXT]}"
+    return "\n".join("" if _YAML_LIST.fullmatch(row) else row for row in written)
+
+
+def _is_yaml(row: str, found: regex.Match[str] | None) -> bool:
+    return found is not None or not row.strip() or row.strip() == "---"
+
+
+_YAML_LIST = regex.compile(r"[A-Za-z_ ]{2,30}:\s*")
 _TIMED_ROW = regex.compile(
     r"\[(?P<start>[\d:.,]{5,12})\s*(?:-->|-|–)\s*(?P<end>[\d:.,]{5,12})\]\s*(?P<text>.*)"
 )

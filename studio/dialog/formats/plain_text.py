@@ -8,46 +8,68 @@ as a script has none of that and is read as it is.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import dropwhile, takewhile
 
 from studio.dialog.attributes import Attributes
 from studio.dialog.directions import (
     begins_direction,
     find_directions,
     is_direction,
+    tells_action,
     write_direction,
 )
 from studio.dialog.formats.building import FIRST_SPEAKER, NO_NAME, NOT_SPOKEN, ImportNotices
 from studio.dialog.formats.plays import Play, find_play, join_open_brackets
 from studio.dialog.formats.row_kinds import (
+    ABOUT_NOTICE,
     CUE_NOTICE,
     PREFACE_NOTICE,
+    TITLE_NOTICE,
     PlacedRow,
+    acted_words,
     begins_cast_list,
     begins_transcript,
     bold_name,
     cut_gutenberg,
+    find_manners,
+    find_surnames,
     header_of,
     inside_of,
+    is_author,
     is_cue,
     is_farewell,
     is_heading,
+    is_numeral,
     is_ornament,
     is_preface,
     is_prose,
+    is_remark,
     is_sound,
     is_titled,
     join_brackets,
     key_and_value,
+    mark_bold_names,
+    name_headings,
     names_of,
     number_rows,
     place_rows,
     plain_bold,
     plain_title,
+    role_behind,
 )
-from studio.dialog.formats.turns import read_testimony, split_turns
+from studio.dialog.formats.turns import (
+    cut_cue_numbers,
+    read_names_in_parentheses,
+    read_quoted_names,
+    read_testimony,
+    split_turns,
+)
 from studio.dialog.markup import (
     Row,
     has_blocks,
@@ -59,10 +81,13 @@ from studio.dialog.markup import (
 from studio.dialog.model import ParsedScript, UnspokenKind, name_key, with_place
 from studio.dialog.script import Header, ScriptReader, parse_header
 from studio.dialog.tags import leading_pauses, write_pause
+from studio.errors import ScriptError
 
-TITLE_NOTICE = "The title isn't spoken; a new project is named for it:"
-ABOUT_NOTICE = "What is said about the script above it isn't spoken; it stands above the lines:"
+ROLE_NOTICE = "What a speaker is, behind the name, isn't spoken; it is left out:"
+CUE_NUMBERS_NOTICE = "The numbers before names and cues aren't spoken; they are left out."
 _MOST_NAME_WORDS = 3
+_MOST_FAREWELL_ROWS = 24
+_MOST_LEAD_ROWS = 4
 GUTENBERG_NOTICE = (
     "What Project Gutenberg says about the book, and its marks of pictures, aren't spoken; they "
     "are left out."
@@ -92,15 +117,24 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     rows, cut = cut_gutenberg(number_rows(text))
     if cut is not None:
         remarks.add(GUTENBERG_NOTICE, cut)
-    rows = mark_headings(rows)
+    counted, rows = rows, cut_cue_numbers(rows)
+    if rows is not counted:
+        first = next(new for new, old in zip(rows, counted, strict=True) if new is not old)
+        remarks.add(CUE_NUMBERS_NOTICE, first[0])
+    rows = mark_bold_names(mark_headings(rows))
     is_marked, is_named = has_blocks(rows), has_bold_names(rows)
     written = rows
     if is_marked:
         rows = read_markdown(rows)
-    rows = join_brackets(split_turns(read_testimony(rows)))
+    rows = name_headings(rows)
+    rows = read_names_in_parentheses(read_quoted_names(read_testimony(rows)))
+    rows = join_brackets(split_turns(rows))
     play = find_play(rows)
     if play is not None:
         rows = join_open_brackets(rows)
+    for number, row in rows:
+        if role := role_behind(row):
+            remarks.add(ROLE_NOTICE, number, role)
     reader = _PlainTextReader(rows, remarks, narrator, play=play, is_marked=is_marked)
     reader.is_prose = play is None and not is_named and is_prose(rows, reader.names)
     reader.read_all()
@@ -132,11 +166,16 @@ class _PlainTextReader:
         self._is_marked = is_marked
         # Each row is asked about when names are counted, and when it is read.
         self._header_of = cache(header_of)
+        manners = find_surnames(rows) | find_manners(self._list_headers())
+        if manners:
+            self._header_of = cache(partial(_header_with_manner, manners))
         self.names = Counter(names_of(rows, self._header_of))
         self.is_prose = False
         # Where a heading such as “Transcript” says that the dialog begins; 0 without one.
         self._begins_at = next((number for number, row in rows if begins_transcript(row)), 0)
+        self._lead = self._find_lead()
         self._is_cast_list = False
+        self._persons: set[str] = set()
         # Whose words come next, whether a narrator spoke since, and whether they said any.
         self._speaker: Header | None = None
         self._is_interrupted = False
@@ -144,23 +183,52 @@ class _PlainTextReader:
         # In a play: between a heading and the first name, and a name without words so far.
         self._is_action = play is not None
         self._cue: tuple[Header, int] | None = None
+        # Whether a direction beside a name is all so far, and the words come below an empty row.
+        self._is_open = False
+
+    def _list_headers(self) -> Iterator[Header]:
+        for _, row in self._rows:
+            with suppress(ScriptError):
+                if (header := self._header_of(row)) is not None:
+                    yield header
 
     def read_all(self) -> None:
         rows = list(place_rows(self._rows))
-        last = next((row for row in reversed(rows) if row.text), None)
+        farewell = self._find_farewell(rows)
         for row in rows:
             with with_place(row.number):
-                if not row.text or is_ornament(row.text):
+                if row.number >= farewell:
+                    self._set_farewell_aside(row)
+                elif not row.text or is_ornament(row.text):
+                    is_ended = row.text or (self._persons and not self._is_marked)
+                    self._is_cast_list = self._is_cast_list and not is_ended
                     self._end_paragraph(row.number)
-                elif row is last and row.begins and is_farewell(row.text):
-                    self._remarks.add(PREFACE_NOTICE, row.number, row.text)
                 else:
                     self._read(row)
         self._drop_cue()
 
+    def _find_farewell(self, rows: list[PlacedRow]) -> float:
+        """The number of the row from which a language model offers what else it can do."""
+        found = math.inf
+        for row in reversed(rows[-_MOST_FAREWELL_ROWS:]):
+            text = acted_words(row.text) or row.text
+            if row.begins and text and is_farewell(text):
+                found = row.number
+            elif text and _may_be_said(text):
+                break
+        return found
+
+    def _set_farewell_aside(self, row: PlacedRow) -> None:
+        if row.text and not is_ornament(row.text):
+            self._remarks.add(PREFACE_NOTICE, row.number, acted_words(row.text) or row.text)
+
     def _end_paragraph(self, number: int) -> None:
-        self._is_action = self._is_action or self._cue is not None
-        self._drop_cue()
+        if self._is_open:
+            self._is_open = False
+            return
+        if self._play is None or not self._play.is_spaced:
+            self._is_action = self._is_action or self._cue is not None
+            self._drop_cue()
         self.script.read("", number)
 
     def _read(self, row: PlacedRow) -> None:
@@ -173,8 +241,7 @@ class _PlainTextReader:
         elif self.is_prose:
             self._read_prose(row.text, row.number)
         elif row.number < self._begins_at:
-            self._remarks.add(ABOUT_NOTICE, row.number, row.text)
-            self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(row.text), row.number)
+            self._add_about(row.text, row.number)
         elif self._play is not None:
             self._read_play(self._play, row)
         elif self._announces(row):
@@ -209,7 +276,7 @@ class _PlainTextReader:
         elif self._speaker is None:
             self._begin_narrator(number)
             self._say(text, number)
-        elif inside and _is_action(inside):
+        elif inside and tells_action(inside) and not is_direction(inside):
             self._narrate(inside, number, UnspokenKind.ACTION)
         else:
             self._say((inside and self._write_direction(inside)) or text, number)
@@ -260,9 +327,14 @@ class _PlainTextReader:
         is_first = self._speaker is None and self.title is None and text.startswith("# ")
         if not words:
             return
-        if is_first and not (is_heading(words) or words.endswith(".")):
-            self.title = plain_title(strip_markup(plain_bold(words)))
-        if self._is_marked and text.startswith("#"):
+        takes_title = is_first and not (is_heading(words) or words.endswith("."))
+        heading = strip_markup(plain_bold(words))
+        if takes_title:
+            self.title = plain_title(heading)
+        if self._is_marked and takes_title:
+            self._remarks.add(TITLE_NOTICE, number, plain_title(heading))
+            self.script.add_unspoken(UnspokenKind.HEADING, heading, number)
+        elif self._is_marked and text.startswith("#"):
             self._narrate(words, number, UnspokenKind.HEADING)
         else:
             self.script.read(text, number)
@@ -279,35 +351,113 @@ class _PlainTextReader:
 
     def _set_aside(self, row: PlacedRow) -> bool:
         """Take a row out of the dialog that nobody says; whether it was one."""
-        if self._speaker is None and self._set_aside_lead(row):
+        acted = acted_words(row.text)
+        lead = row if acted is None else row._replace(text=acted, begins=False)
+        if self._speaker is None and self._set_aside_lead(lead):
             return True
-        if bold := bold_name(row.text):
+        if acted is not None:
+            self._act(acted, row)
+        elif bold := bold_name(row.text):
             self._read_bold(bold, row.number)
         elif is_cue(row.text):
             self._add_cue(row.text, row.number)
-        elif row.begins and is_heading(row.text) and self._header_of(row.text) is None:
+        elif row.begins and self._is_headed(row):
             self._narrate(row.text, row.number, UnspokenKind.HEADING)
+        elif is_remark(row.text):
+            self._narrate(row.text.strip("| "), row.number, UnspokenKind.NOTE)
         else:
             return self._set_aside_brackets(row)
         return True
 
+    def _is_headed(self, row: PlacedRow) -> bool:
+        if row.ends and is_numeral(row.text):
+            return True
+        return is_heading(row.text) and self._header_of(row.text) is None
+
+    def _act(self, acted: str, row: PlacedRow) -> None:
+        """A row all in italics: how the speaker goes on, or what happens."""
+        is_alone = row.begins and row.ends and not is_direction(acted)
+        if self._speaker is None or is_alone:
+            self._narrate(acted, row.number, UnspokenKind.ACTION)
+        else:
+            self._say(write_direction(acted, is_first=not self._has_words), row.number)
+
     def _set_aside_lead(self, row: PlacedRow) -> bool:
         """What stands above the first speaker: a preface, a title, remarks about the script."""
         text, number, header = row.text, row.number, self._header_of(row.text)
+        is_said = header is not None and bool(header.text)
         about = key_and_value(text) if header is None or self._is_marked else None
-        is_alone = row.begins and row.ends and header is None
-        if row.begins and is_preface(text) and (header is None or not header.text):
+        if is_preface(text) and (row.begins or row.ends) and not is_said:
             self._remarks.add(PREFACE_NOTICE, number, text)
+        elif begins_cast_list(text) and not self._is_cast_list:
+            self._is_cast_list, self._persons = True, set()
+            self._add_about(text, number)
+        elif self._lists_person(row):
+            self._add_about(text, number)
         elif about and about[0] == "title":
             self._take_title(about[1], number)
         elif about:
-            self._remarks.add(ABOUT_NOTICE, number, text)
-            self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(text), number)
-        elif is_alone and self.title is None and is_titled(text) and not inside_of(text):
+            self._add_about(text, number)
+        else:
+            return header is None and self._read_title_row(row)
+        return True
+
+    def _read_title_row(self, row: PlacedRow) -> bool:
+        """Take the title, and what stands below it in its paragraph; whether a row was one."""
+        text, number = row.text, row.number
+        if is_author(text):
+            self._add_about(text, number)
+        elif not row.begins and is_heading(text):
+            self._narrate(text, number, UnspokenKind.HEADING)
+        elif self._may_lead(row):
             self._take_title(text, number)
+        elif self.title is not None and number in self._lead:
+            self._add_about(text, number)
         else:
             return False
         return True
+
+    def _add_about(self, text: str, number: int) -> None:
+        self._remarks.add(ABOUT_NOTICE, number, text)
+        self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(plain_bold(text)), number)
+
+    def _lists_person(self, row: PlacedRow) -> bool:
+        """Whether a row is one of a list of the cast, where each person stands once."""
+        header = self._header_of(row.text)
+        if not self._is_cast_list or inside_of(row.text) or key_and_value(row.text):
+            self._is_cast_list = False
+        elif header is None:
+            self._is_cast_list = not is_heading(row.text)
+        else:
+            # Below persons without a colon, who has one speaks.
+            name = name_key(header.speaker)
+            self._is_cast_list = name not in self._persons and "" not in self._persons
+            self._persons.add(name)
+            return self._is_cast_list
+        self._persons.add("")
+        return self._is_cast_list
+
+    def _may_lead(self, row: PlacedRow) -> bool:
+        """Whether a row above the first speaker is the title."""
+        is_timed = plain_bold(row.text).startswith("[")  # `[00:00] Intro`
+        is_free = self.title is None and is_titled(row.text) and not is_timed
+        is_free = is_free and not inside_of(row.text)
+        is_first = row.text.isupper() or row.number in self._lead
+        return is_free and row.begins and (row.ends or is_first)
+
+    def _find_lead(self) -> frozenset[int]:
+        """The numbers of a first paragraph's rows that are a title and what stands below it."""
+        rows = list(dropwhile(lambda row: not row[1], self._rows))
+        lead = list(takewhile(lambda row: row[1], rows))
+        below = next((row for _, row in rows[len(lead) :] if row), "")
+        try:
+            is_lead = 1 < len(lead) <= _MOST_LEAD_ROWS and self._header_of(below) is not None
+            is_lead = is_lead and all(
+                is_titled(row) and self._header_of(row) is None for _, row in lead
+            )
+        except ScriptError:
+            return frozenset()
+        return frozenset(number for number, _ in lead) if is_lead else frozenset()
 
     def _read_bold(self, name: str, number: int) -> None:
         """Bold text alone on a row: a name above her words, or a heading."""
@@ -325,11 +475,13 @@ class _PlainTextReader:
             return False
         if is_direction(inside) and self._speaker is not None:
             return False  # how the speaker goes on
-        if is_square and self._is_name(inside):
+        is_headed = row.begins and row.ends and is_square and is_heading(inside)
+        if is_square and not is_headed and self._is_name(inside):
             return False
         is_alone = row.begins and row.ends and (is_square or _is_stage(inside))
         if is_square or is_alone:
-            self._narrate(inside, row.number, UnspokenKind.ACTION)
+            kind = UnspokenKind.HEADING if is_headed else UnspokenKind.ACTION
+            self._narrate(inside, row.number, kind)
         return is_square or is_alone
 
     def _is_name(self, inside: str) -> bool:
@@ -341,7 +493,9 @@ class _PlainTextReader:
 
     def _read_play(self, play: Play, row: PlacedRow) -> None:
         text, number = row.text, row.number
-        is_headed = play.is_heading(text) or is_heading(strip_markup(text))
+        inside = inside_of(text)
+        is_headed = is_heading(strip_markup(inside or text))
+        is_headed = is_headed or (inside is None and play.is_heading(text))
         self._is_cast_list = begins_cast_list(text) or (self._is_cast_list and not is_headed)
         if is_cue(text):
             self._add_cue(text, number)
@@ -352,20 +506,28 @@ class _PlainTextReader:
             self._cue = (Header(said[0], Attributes(), ""), number)
             if said[1]:
                 self._say_in_play(play, said[1], number)
+                self._is_open = play.is_spaced and inside_of(said[1]) is not None
+        elif self._cue is not None and inside:  # below a name: how its words are said
+            self._say_in_play(play, text, number)
+            self._is_open = play.is_spaced
         elif self._may_be_title(play, row):
             self._take_title(text, number)
         elif is_headed or self._is_cast_list:
             self._narrate(text, number, UnspokenKind.HEADING)
             self._is_action = True
-        elif (self._is_action and self._cue is None) or play.is_direction(text):
-            self._narrate(text.strip("[]"), number, UnspokenKind.ACTION)
+        elif play.is_direction(text) or self._is_played(play, row):
+            self._narrate(strip_markup(text).strip("[]()"), number, UnspokenKind.ACTION)
         else:
             self._say_in_play(play, text, number)
 
+    def _is_played(self, play: Play, row: PlacedRow) -> bool:
+        """Whether a row tells what happens: above the first name, or a paragraph without one."""
+        return self._cue is None and (self._is_action or (bool(play.bare) and row.begins))
+
     def _may_be_title(self, play: Play, row: PlacedRow) -> bool:
         is_first = self._speaker is None and self.title is None and row.begins
-        is_present = all(name_key(name.strip()) in play.names for name in row.text.split(","))
-        return is_first and is_titled(row.text) and not is_present
+        is_free = is_titled(row.text) and inside_of(row.text) is None
+        return is_first and is_free and play.may_be_title(row.text)
 
     def _say_in_play(self, play: Play, text: str, number: int) -> None:
         if self._cue is not None:
@@ -381,13 +543,23 @@ class _PlainTextReader:
             self._narrate(header.speaker, number, UnspokenKind.NOTE)
 
 
-def _is_action(inside: str) -> bool:
-    """Whether brackets hold a sentence about what happens."""
-    return inside[:1].isupper() and inside.endswith(".") and not is_direction(inside)
+def _may_be_said(row: str) -> bool:
+    try:
+        return header_of(row) is not None
+    except ScriptError:
+        return True
+
+
+def _header_with_manner(manners: Mapping[str, Header], row: str) -> Header | None:
+    header = header_of(row)
+    plain = manners.get(header.speaker) if header is not None else None
+    if header is None or plain is None:
+        return header
+    return Header(plain.speaker, header.attributes, f"{plain.text} {header.text}".strip())
 
 
 def _is_stage(inside: str) -> bool:
     """Whether parentheses alone in a paragraph are for the stage, not said."""
-    if begins_direction(inside):
+    if begins_direction(inside) or (inside.isupper() and " " in inside):
         return True
     return all(one.is_spoken is False for one in find_directions(f"({inside})"))

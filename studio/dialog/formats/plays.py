@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 
 import regex
 
-from studio.dialog.directions import begins_direction, is_direction, write_direction
+from studio.dialog.directions import (
+    begins_direction,
+    is_direction,
+    tells_action,
+    write_direction,
+)
 from studio.dialog.markup import Row, strip_markup
 from studio.dialog.model import name_key
 from studio.dialog.script import parse_header
@@ -18,39 +24,64 @@ _ABBREVIATED = r"(?:(?:Mrs?|Dr|St|Ms|Rev|Hon|MRS?|DR|ST|REV|HON)\.\s)?"
 _NAME = rf"(?P<name>{_ABBREVIATED}(?:\p{{Lu}}[\p{{L}}’'-]*)(?:\s{_WORD}){{0,3}}(?:\s\d)?)"
 _HOW = r"(?:\s*,?\s*(?P<how>[\[(][^\[\]()]{1,200}[\])]))?"
 # French plays have `NAME. — words`, and `NAME, à part. — words`.
-_ENDS = rf"(?:{_HOW}\.(?:_|\s?[—–]|--)?|,\s(?P<aside>\p{{Ll}}[^.:—–]{{1,60}})\.\s?[—–])"
+_ENDS = rf"(?:{_HOW}\.(?:_|\s?[—–]|--)?|,\s(?P<aside>\p{{Ll}}[^.:—–]{{1,60}})\.(?:\s?[—–]|$))"
 _CUE = regex.compile(rf"_?{_NAME}{_ENDS}(?:\s*(?P<text>(?<=[\s—–-])\S.*)|$)")
 _BEHIND_NAME = frozenset(".,[(")
 """One of these comes behind the name in `_CUE`, and no name has a colon."""
 _SHOUTED = regex.compile(rf"_?{_NAME}{_HOW}(?:\s+(?P<text>\S.*)|$)")
+# Printed plays of our days have `NAME words`, with no mark between them.
+_BARE = regex.compile(
+    r"(?P<name>\p{Lu}[\p{Lu}’'-]+(?:\s(?:\p{Lu}[\p{Lu}’'-]+|\d)){0,2})"
+    r"(?:\s+(?P<text>(?:[\[(][^\[\]()]{1,100}[\])]\s+)?[^\s.,:;!?(\[].*))"
+)
+_ABOVE = regex.compile(rf"(?P<name>(?!The\s)\p{{Lu}}[\p{{L}}’'-]+(?:\s{_WORD}){{0,2}}(?:\s\d)?)")
 _DIRECTION = regex.compile(r"_?\[[^\[\]]*\]_?\.?|_[^_]+_\.?|\(_[^()]*_\)")
 _STAGE = regex.compile(r"\s*(?:Enter|Exit|Exeunt|Re-?enter|Flourish|Alarum|Curtain)\b.{0,200}")
-_BRACKETS = regex.compile(r"_?\[(?P<inside>[^\[\]]*)\]_?\.?|_?\((?P<inside>[^()]*)\)_?")
+_COMES = regex.compile(r"\b(?:Enter|Exit|Exeunt)\b")
+_BRACKETS = regex.compile(
+    r"_?\[(?P<inside>[^\[\]]*)\]_?\.?|_?\((?P<inside>[^()]*)\)_?(?:\.(?=\s))?"
+)
 _NO_NAMES = frozenset(
     name_key(one) for one in ("I", "Act", "Scene", "Act I", "Oh", "Yes", "No", "Well", "Exit",
-    "Exeunt", "Enter", "Ah", "Good", "Thank you", "Nothing", "Nonsense", "Never", "Why", "What")
+    "Exeunt", "Enter", "INT", "EXT", "EST", "Ah", "Good", "Thank you", "Nothing", "Nonsense",
+    "Never", "Why", "What")
 )  # fmt: skip
 _PARTS = regex.compile(
-    r"(?:act|actus|scene|scoena|acte|akt|chapter|part|time|place|curtain|scène|szene|personnages|personen|(?:the\s)?(?:prologue|epilogue|end))\b",
+    r"(?:act|actus|scene|scoena|acte|akt|atto|acto|escena|scena|chapter|part|time|place|curtain|scène|szene|personnages|personen|(?:the\s)?(?:prologue|epilogue|end))\b",
     regex.IGNORECASE,
 )
 _FEWEST_CUES = 2
 _LEAST_SHARE = 0.3
+_MOST_HOW_WORDS = 3
+_LEAST_BARE, _LEAST_ABOVE = 0.4, 0.6
+"""Of paragraphs that begin with a name without a mark: prose has none, a poem a few."""
 _MOST_JOINED_CHARS = 2_000
 _PAIRS = (("[", "]"), ("(", ")"))
 
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """A printed play's names, by their keys."""
+    """A printed play's names, by their keys.
+
+    Attributes:
+        names: Of all who speak.
+        bare: Those in capitals, with nothing but a space before the words.
+        above: Those on a row of their own, without a mark.
+        is_spaced: Whether an empty row parts a name from the words below it.
+    """
 
     names: frozenset[str]
+    bare: frozenset[str] = frozenset()
+    above: frozenset[str] = frozenset()
+    is_spaced: bool = False
 
     def cue_of(self, row: str) -> tuple[str, str] | None:
         """The speaker of a row and the words behind the name; None for other rows."""
         found = _CUE.fullmatch(row)
         name = _name_of(row, begins=True)  # a name that is known may begin any row
         if name is None or name_key(name) not in self.names:
+            if unmarked := self._unmarked_cue(row):
+                return unmarked
             found = _SHOUTED.fullmatch(row)
             if found is None or not found["how"] or name_key(found["name"]) not in self.names:
                 return None
@@ -60,6 +91,13 @@ class Play:
         text = " ".join(filter(None, (how, found["text"])))
         return " ".join(found["name"].split()), text
 
+    def _unmarked_cue(self, row: str) -> tuple[str, str] | None:
+        for form, names in ((_ABOVE, self.above), (_BARE, self.bare)):
+            found = form.fullmatch(row) if names else None
+            if found is not None and name_key(found["name"]) in names:
+                return found["name"], found.groupdict().get("text") or ""
+        return None
+
     def is_heading(self, row: str) -> bool:
         """Whether a row is in capitals, such as a scene's place."""
         words = row.strip(" .")
@@ -67,7 +105,16 @@ class Play:
 
     def is_direction(self, row: str) -> bool:
         """Whether a row is nothing but a stage direction."""
-        return _DIRECTION.fullmatch(row) is not None or _STAGE.fullmatch(row) is not None
+        if _DIRECTION.fullmatch(row) or _STAGE.fullmatch(row):
+            return True
+        # `(DORA WIPES THE COUNTER.)`, where directions are in capitals
+        is_bracketed = row.startswith("(") and row.endswith(")")
+        return is_bracketed and row.isupper() and len(row.split()) > _MOST_HOW_WORDS
+
+    def may_be_title(self, row: str) -> bool:
+        """Whether a row names nobody who is there, and nobody who comes or goes."""
+        is_present = all(name_key(name.strip()) in self.names for name in row.split(","))
+        return not (is_present or _COMES.search(row))
 
     def write(self, text: str, *, is_first: bool) -> str:
         """A speech with its directions as a line has them."""
@@ -76,10 +123,9 @@ class Play:
             inside = strip_markup(found["inside"]).replace("_", "").strip()
             leads = is_first and not text[: found.start()].strip()
             is_square = "[" in found[0]
-            is_action = inside[:1].isupper() and inside.endswith(".")
             if (
                 is_square
-                or is_action
+                or tells_action(inside)
                 or is_direction(inside)
                 or (leads and begins_direction(inside))
             ):
@@ -91,6 +137,53 @@ class Play:
 
 def find_play(rows: list[Row]) -> Play | None:
     """The names of a printed play; None for text of another kind."""
+    return _find_marked(rows) or _find_unmarked(rows)
+
+
+def _find_unmarked(rows: list[Row]) -> Play | None:
+    """A play whose names no mark parts from the words: `ANNA How long?`, or `Anna` above them."""
+    begins = [
+        (row, idx + 1 < len(rows) and bool(rows[idx + 1][1]))
+        for idx, (_, row) in enumerate(rows)
+        if row and (idx == 0 or not rows[idx - 1][1])
+    ]
+    bare = Counter(key for row, _ in begins if (key := _key_of(_BARE.fullmatch(row))))
+    above = Counter(
+        key
+        for row, goes_on in begins
+        if goes_on and not row.isupper() and (key := _key_of(_ABOVE.fullmatch(row)))
+    )
+    alone = Counter(key for one in pairwise(begins) if (key := _key_alone(*one)))
+    counts = max(bare, above, alone, key=lambda one: one.total())
+    again = {name: count for name, count in counts.items() if count > 1}
+    least = _LEAST_ABOVE if counts is above else _LEAST_BARE if counts is bare else _LEAST_SHARE
+    if len(again) < _FEWEST_CUES or counts.total() < least * len(begins):
+        return None
+    names = frozenset(counts)
+    colons = sum(_is_said(row) for _, row in rows if row)
+    if colons >= counts.total():
+        return None
+    if counts is bare:
+        return Play(names, bare=names)
+    return Play(names, above=names, is_spaced=counts is alone)
+
+
+def _key_alone(first: tuple[str, bool], below: tuple[str, bool]) -> str | None:
+    """The key of a name in capitals, alone, above a paragraph that isn't."""
+    row, goes_on = first
+    words = below[0]
+    is_name = row.isupper() and not goes_on and (words.startswith("(") or not words.isupper())
+    return _key_of(_ABOVE.fullmatch(row)) if is_name else None
+
+
+def _key_of(found: regex.Match[str] | None) -> str | None:
+    """The key of what may be a name; None for a heading and the like."""
+    if found is None or _PARTS.match(found["name"]) or name_key(found["name"]) in _NO_NAMES:
+        return None
+    return name_key(found["name"])
+
+
+def _find_marked(rows: list[Row]) -> Play | None:
     cues, paragraphs = Counter[str](), 0
     shouted: set[str] = set()
     begins = True
@@ -116,7 +209,18 @@ def find_play(rows: list[Row]) -> Play | None:
     if not may_be_play or (len(names) == 1 and total == _FEWEST_CUES):
         return None
     colons = sum(_is_said(row) for _, row in rows if row)
-    return Play(names) if total > colons else None
+    return Play(names, is_spaced=_is_spaced(rows, names)) if total > colons else None
+
+
+def _is_spaced(rows: list[Row], names: frozenset[str]) -> bool:
+    """Whether an empty row follows most names, and then their words."""
+    play = Play(names)
+    cues = [play.cue_of(row) if row else None for _, row in rows]
+    alone = [idx for idx, cue in enumerate(cues[:-1]) if cue and not cue[1].rpartition("]")[2]]
+    spaced = sum(
+        not rows[idx + 1][1] and not (idx + 2 < len(rows) and cues[idx + 2]) for idx in alone
+    )
+    return spaced >= _FEWEST_CUES and 2 * spaced > sum(map(bool, cues))
 
 
 def join_open_brackets(rows: list[Row]) -> list[Row]:
@@ -144,6 +248,8 @@ def _name_of(row: str, *, begins: bool) -> str | None:
     if colon and _BEHIND_NAME.isdisjoint(before):  # as in a script, whose rows are many
         return None
     found = _CUE.fullmatch(row)
+    if found is not None and found["aside"] and not (found["text"] or found["name"].isupper()):
+        return None  # somebody is addressed: `Anna, on my word.`
     if found is None or name_key(found["name"]) in _NO_NAMES or _PARTS.match(found["name"]):
         return None
     if _STAGE.match(row):

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import regex
 
 from studio.dialog.attributes import Attributes
-from studio.dialog.directions import CUE_WORDS, begins_direction, is_direction, word_set
-from studio.dialog.markup import Row
+from studio.dialog.directions import (
+    CUE_WORDS,
+    begins_direction,
+    is_direction,
+    word_set,
+    write_direction,
+)
+from studio.dialog.markup import Row, strip_markup
 from studio.dialog.model import name_key
 from studio.dialog.script import Header, parse_header
 from studio.dialog.tags import SOUND_TAGS, leading_pauses, sound_name
@@ -36,24 +43,43 @@ _HEADING = regex.compile(
       (?:act|acte|scene|scène|chapter|prologue|epilogue|episode|part|segment|section|interlude)\b
       (?:[\s.:—–-]+(?:\d+|[ivxlc]+|one|two|three|four|five|six|seven|eight|nine|ten|the\s\w+))?
       (?:[.:—–-].{0,80})?
-    | (?:erster|zweiter|dritter|vierter|fünfter|letzter)\s(?:akt|aufzug|auftritt|teil)\.?
+    | (?:erste|zweite|dritte|vierte|fünfte|letzte)[rs]?\s(?:akt|aufzug|auftritt|teil|szene|bild)\.?
     | \d{1,2}\.\s(?:akt|aufzug|auftritt|szene)\.?
-    | (?:act[eo]|sc[eè]n[ea]|escena|akt|szene)\s
-      (?:\d+|[ivxlc]+|premi[eè]re?|deuxième|seconde?|troisième|quatrième|dernier|primo|prima|primero)\.?
+    | (?:akt|szene|bild)\s\d{1,2}\s?[.:–—-].{0,80}
+    | (?:действие|акт|сцена|картина|явление)\s(?:\p{L}+|\d+)\.?
+    | 第[一二三四五六七八九十百\d]{1,4}[幕场場章回集话話]\s?.{0,30}
+    | (?:act[eo]|atto|sc[eè]n[ea]|escena|akt|szene)\s
+      (?:\d+|[ivxlc]+|premi[eè]re?|deuxième|second[eoa]?|troisième|quatrième|dernier|prim[oa]
+      |primer[oa]|terz[oa]|tercer[oa]?)\.?
     | (?:the\s)?(?:first|second|third|fourth|fifth|last)\s(?:act|scene|part)\.?
     | (?:int|ext|i/e|int\.?/ext)[.\s].{1,100}
     | (?:[\p{Lu}\s]+\s)?(?:CUT|FADE|DISSOLVE)\s(?:TO|IN|OUT|UP)(?:\sBLACK)?[.:]?
-    | (?:the\s)?end(?:\sof\s(?:act|scene|episode|part)\b.{0,40})?\.?
-    | curtain\.? | dramatis\spersonae\.?
+    | (?:the\s)?end(?:\sof\s(?:act|scene|episode|part|play)\b.{0,40})?\.?
+    | (?:page|panel)\s(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten)\b.{0,200}
+    | cold\sopen(?:ing)? | teaser | (?:opening|closing|end)\scredits | credits | interval
+    | (?:curtain|black-?out|telón|rideau|vorhang|sipario)\.? | dramatis\spersonae\.?
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
 _CUE = regex.compile(rf"{CUE_WORDS}\s*[:：–—-].*", regex.IGNORECASE)
 _CUE_BEGINS = regex.compile(rf"{CUE_WORDS}\b", regex.IGNORECASE)
-_BRACKETED = regex.compile(r"\[(?P<inside>[^\[\]|]*)\]\.?|[(（](?P<inside>[^()（）]*)[)）]\.?")
-_ORNAMENT = regex.compile(r"[\s*_~—–=-]+")
+_BRACKETED = regex.compile(
+    r"\[(?P<inside>[^\[\]|]*)\]\.?|[(（](?P<inside>[^()（）]*)[)）]\.?|【(?P<inside>[^【】]*)】"
+)
+_ORNAMENT = regex.compile(r"[\s*_~—–=-]+|\|[\s|:-]+\|")
+_ROMAN = regex.compile(r"[IVX]{1,5}\.")
+_BEHIND_ROLE = regex.compile(
+    r"(?P<name>\p{Lu}[\p{Lu} .'’-]{1,40}),\s(?P<role>\p{Lu}[\p{Lu}\d &/.,'’-]{1,60})[:：]"
+    r"\s*(?P<text>.*)"
+)
 _KEYED = regex.compile(r"(?P<key>[\p{L} ]{3,30})[:：]\s*(?P<value>.*)")
 _BOLD = regex.compile(r"\*\*(?P<name>[^*]{1,100})\*\*")
+_BOLD_DASH = regex.compile(
+    r"(?P<sign>(?:[-*+]\s|>\s|\d{1,3}[.)]\s)?)\*\*(?P<name>[^*:：]{1,40})\*\*\s+[–—-]\s+(?=\S)"
+)
+_FEWEST_NAMED = 2
+_MOST_NAME_WORDS = 5
+_ACTED = regex.compile(r"\*(?P<inside>[^*]{1,2000})\*")
 _CALLED = regex.compile(
     r"(?P<name>\p{Lu}[\p{Lu}\d .'’-]{0,40}?)\s*\((?P<how>[^()]{1,100})\)\.?\s*(?P<text>.*)"
 )
@@ -67,9 +93,11 @@ _PREFACE = regex.compile(
           |got\sit|alright|all\sright)\b .{0,20}? [!.,—–-] \s* )?
       (?: here(?:['’]s|\sis|\sare)\b | below\s(?:is|you) | the\sfollowing\b
         | this\sis\s(?:a|the|your)\b | i(?:['’]ve|\shave)\s(?:written|created|made|prepared)
-        | as\srequested\b
+        | as\srequested\b | here\s(?:you\sgo|we\sgo|it\sis)\b
         | (?:please\s)?(?:tts|read|speak|say|convert|narrate)\b.{0,40}\b(?:following|conversation
-          |dialog(?:ue)?|script|text) )
+          |dialog(?:ue)?|script|text)
+        | (?:please\s)?(?:read|speak|say|narrate)\s(?:this|it|aloud|in\san?|with)\b.{0,200}[:：]$
+        | make\s.{1,80}\bsound\b.{0,200}[:：]$ )
       .{0,400}
     | (?:sure|certainly|of\scourse|absolutely)\b .{0,120} [!:]
     """,
@@ -82,14 +110,21 @@ _ABOUT_SCRIPT = regex.compile(
     regex.IGNORECASE,
 )
 _FAREWELL = regex.compile(
-    r"(?:let\sme\sknow|would\syou\slike\s(?:me|another|a)|feel\sfree\sto|i\shope\s(?:this|that|you)"
+    r"(?:(?:i(?:['’]ve)?\s.{1,120}[.!]\s)?let\sme\sknow|does\sthis\swork|enjoy!|would\syou\slike\s(?:me|another|a)|feel\sfree\sto|i\shope\s(?:this|that|you)"
     r"|if\syou(?:['’]d|\swould|\swant|\sneed)\b.*\b(?:i\scan|let\sme)|want\sme\sto|hope\sthis)",
     regex.IGNORECASE | regex.VERBOSE,
 )
-_OPENS = ("[", "(", "（")
+_COPYRIGHT = regex.compile(r"(?:copyright\s)?(?:©|\(c\)\s)|copyright\s\d{4}\b", regex.IGNORECASE)
+_COUNTED = regex.compile(
+    r"(?:word\scount|(?:(?:estimated|approximate|total)\s)?(?:run(?:ning)?|reading)\s?(?:time|length))"
+    r"\s*[:：].*",
+    regex.IGNORECASE,
+)
+_OPENS = ("[", "(", "（", "【")
 BROKEN = ""
 """In place of a name whose header can't be read, which the script's reader refuses."""
 
+_AUTHOR = regex.compile(r"(?:(?:[Ww]ritten|[Aa]dapted)\s)?(?:[Bb]y|BY)\s\p{Lu}.{0,60}")
 _TITLED = regex.compile(r"(?:(?:podcast|episode|script|scene|play)\s)?title\s*[:：]\s*", regex.I)
 _IN_QUOTES = regex.compile(r"[\"“«„'](?P<words>[^\"“”«»„]+)[\"”»“']")
 _TRANSCRIPT = regex.compile(
@@ -97,11 +132,14 @@ _TRANSCRIPT = regex.compile(
 )
 _CAST_LIST = regex.compile(
     r"(?:dramatis\spersonae|persons\s(?:of|in)\sthe\s(?:play|drama)|the\spersons\sof\sthe\splay"
-    r"|cast\sof\scharacters|characters|personnages|personen|persone|personajes)\s*[.:]?",
+    r"|cast(?:\sof\scharacters)?|characters|personnages|personen|persone|personajes|действующие\sлица"
+    r"|登場人物|人物)\s*[.:：]?",
     regex.IGNORECASE,
 )
 
 PREFACE_NOTICE = "What a language model says about the script isn't spoken; it is left out:"
+ABOUT_NOTICE = "What is said about the script above it isn't spoken; it stands above the lines:"
+TITLE_NOTICE = "The title isn't spoken; a new project is named for it:"
 CUE_NOTICE = "Cues for sounds and music aren't spoken; they stand between the lines:"
 
 _MOST_TITLE_WORDS = 10
@@ -188,6 +226,8 @@ def header_of(row: str) -> Header | None:
         header = parse_header(rest) if rest else None
         if header is None and (timed := _TIMED.match(rest)):
             header = parse_header(timed["name"] + rest[timed.end() :])
+        if header is None and (":" in rest or "：" in rest):
+            header = _marked_header(rest)
     except NameRejected:
         return None
     if header is None and "(" in row and (called := _CALLED.fullmatch(row)):
@@ -196,6 +236,92 @@ def header_of(row: str) -> Header | None:
             text = f"({how}) {called['text']}".strip()
             return Header(called["name"].strip(), Attributes(), text)
     return header
+
+
+_BESIDE = regex.compile(r"(?P<name>[^()（）]*[^()（）\s])\s*[(（](?P<how>[^()（）]{1,60})[)）]")
+_IN_SQUARES = regex.compile(
+    r"(?P<name>[^:：\[\]()|]{1,60}?)\s\[(?P<how>[^\[\]|:：]{1,60})\]\s*[:：]\s+(?P<text>.*)"
+)
+_BEHIND_COMMA = regex.compile(
+    r"(?P<name>\p{Lu}[\p{Lu}\d .'’-]{1,40}),\s(?P<how>\p{Ll}[^:：]{1,60}?)\s?[:：]\s+(?P<text>.*)"
+)
+_ROLES = word_set(
+    "older younger old young child adult boy girl man woman male female guest host co-host remote"
+    " online narrator voice-over pre-recorded recorded moderator translator interpreter"
+)
+
+
+def find_manners(headers: Iterable[Header]) -> dict[str, Header]:
+    """Names with how their words are said beside them, and the header without it, by the name.
+
+    `Mira (suspicious)` is Mira where `Mira` speaks as well, or `Mira (cold)`; `Host (Anna)` and
+    `Anna (older)` are names.
+    """
+    bare: set[str] = set()
+    beside: dict[str, dict[str, Header]] = {}
+    for header in headers:
+        found = _BESIDE.fullmatch(header.speaker)
+        if found is None or not _may_be_manner(found["name"], found["how"]):
+            bare.add(name_key(header.speaker))
+        else:
+            how = write_direction(found["how"], is_first=True)
+            plain = Header(found["name"], Attributes(), how)
+            beside.setdefault(name_key(found["name"]), {})[header.speaker] = plain
+    return {
+        written: plain
+        for name, written_so in beside.items()
+        if name in bare or len(written_so) > 1
+        for written, plain in written_so.items()
+    }
+
+
+def _may_be_manner(name: str, how: str) -> bool:
+    is_name = how[0].isupper() and not (name.isupper() and how.isupper())
+    return how[0].isalpha() and not is_name and _ROLES.isdisjoint(how.casefold().split())
+
+
+def is_remark(row: str) -> bool:
+    """Whether a row is of a table beside the script, or says whose it is."""
+    is_table = row.startswith("|") and row.endswith("|")
+    return is_table or _COPYRIGHT.match(row) is not None
+
+
+def role_behind(row: str) -> str | None:
+    """What a broadcast's transcript says of a speaker: `HOST` of `ORLA QUIST, HOST:`."""
+    found = _BEHIND_ROLE.fullmatch(row) if "," in row else None
+    return str(found["role"]) if found else None
+
+
+def find_surnames(rows: list[Row]) -> dict[str, Header]:
+    """Whom a broadcast's transcript means: `QUIST` is ORLA QUIST, if `ORLA QUIST, HOST:` speaks."""
+    full = {
+        found["name"] for _, row in rows if "," in row and (found := _BEHIND_ROLE.fullmatch(row))
+    }
+    last = Counter(name.split()[-1] for name in full)
+    return {
+        name.split()[-1]: Header(name, Attributes(), "")
+        for name in full
+        if last[name.split()[-1]] == 1 and name.split()[-1] not in full
+    }
+
+
+def is_numeral(row: str) -> bool:
+    """Whether a row is the number of a part: `II.`."""
+    return _ROMAN.fullmatch(row) is not None
+
+
+def _marked_header(row: str) -> Header | None:
+    """A header with how its words are said: `Joss [whispering]: Oh.`, or `RENÉ, riant : Ah !`."""
+    if role := _BEHIND_ROLE.fullmatch(row):  # `ORLA QUIST, HOST:` of a broadcast's transcript
+        return parse_header(f"{role['name']}: {role['text']}")
+    found = _IN_SQUARES.fullmatch(row) if "[" in row else _BEHIND_COMMA.fullmatch(row)
+    if found is None or found["how"][0].isupper():
+        return None
+    header = parse_header(f"{found['name']}: {found['text']}")
+    if header is None:
+        return None
+    how = write_direction(found["how"], is_first=True)
+    return Header(header.speaker, header.attributes, f"{how} {header.text}".strip())
 
 
 def inside_of(row: str) -> str | None:
@@ -220,6 +346,11 @@ def is_titled(row: str) -> bool:
     """Whether a row could be a title: a few words that end without a mark."""
     is_short = len(row.split()) <= _MOST_TITLE_WORDS and row[-1] not in ".!?…:,;]"
     return is_short and not (is_cue(row) or is_heading(row))
+
+
+def is_author(row: str) -> bool:
+    """Whether a row below a title says who wrote the script."""
+    return _AUTHOR.fullmatch(strip_markup(row)) is not None
 
 
 def plain_title(title: str) -> str:
@@ -248,6 +379,8 @@ def is_preface(row: str) -> bool:
 
 def is_farewell(row: str) -> bool:
     """Whether a row is what a language model offers after a script."""
+    if _COUNTED.fullmatch(row):
+        return True
     return _FAREWELL.match(row) is not None and header_of(row) is None
 
 
@@ -269,10 +402,56 @@ def is_ornament(row: str) -> bool:
     return not row[:1].isalnum() and _ORNAMENT.fullmatch(row) is not None
 
 
+def name_headings(rows: list[Row]) -> list[Row]:
+    """Rows with headings that occur again and again as names: `### Mira` above her words."""
+    words = [row.lstrip("# ") if row.startswith("#") else "" for _, row in rows]
+    headings = Counter(one for one in words if one and not is_heading(one))
+    if max(headings.values(), default=0) < _FEWEST_NAMED:
+        return rows
+    filled = [idx for idx, (_, row) in enumerate(rows) if row]
+    named = {
+        idx: (rows[idx][0], f"[{words[idx].strip('[]:')}]")
+        for idx, below in pairwise(filled)
+        if words[idx] in headings
+        and len(words[idx].split()) <= _MOST_NAME_WORDS
+        and _is_words(rows[below][1])
+    }
+    if len(named) < sum(headings.values()) - 1:  # the title has no words below it
+        return rows
+    return [named.get(idx, row) for idx, row in enumerate(rows)]
+
+
+def _is_words(row: str) -> bool:
+    """Whether a row is nothing but words, which a name above them may say."""
+    try:
+        return row[0] not in "#[(*_/\\" and header_of(row) is None
+    except ScriptError:
+        return False
+
+
+def mark_bold_names(rows: list[Row]) -> list[Row]:
+    """Rows with a colon where a dash parts names in bold from words: `**Mira** – How long?`."""
+    found = {idx: match for idx, (_, row) in enumerate(rows) if (match := _BOLD_DASH.match(row))}
+    names = Counter(match["name"] for match in found.values())
+    if max(names.values(), default=0) < _FEWEST_NAMED:
+        return rows
+    marked = list(rows)
+    for idx, match in found.items():
+        number, row = rows[idx]
+        marked[idx] = (number, f"{match['sign']}**{match['name']}:** {row[match.end() :]}")
+    return marked
+
+
 def bold_name(row: str) -> str | None:
     """The words of a row that is all bold."""
     found = _BOLD.fullmatch(row) if row.startswith("**") else None
     return found["name"].strip() if found else None
+
+
+def acted_words(row: str) -> str | None:
+    """The words of a row that is all in italics, without brackets: `*The boat drifts past.*`."""
+    found = _ACTED.fullmatch(row) if row.startswith("*") else None
+    return found["inside"].strip(" ()[]") or None if found else None
 
 
 def plain_bold(row: str) -> str:

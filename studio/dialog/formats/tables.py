@@ -69,8 +69,9 @@ _HEADINGS = {
     Role.SPEAKER: "speaker speakername speakerid character charactername characterid char name "
     "role actor voice who person sprecher figur rolle personnage personaje personaggio 角色 "
     "说话人 話者",
-    Role.TEXT: "text dialogue dialog line lines sentence utterance speech words says content "
-    "transcript caption subtitle script quote satz dialogtext texte texto testo 台词 文本 セリフ",
+    Role.TEXT: "text spokentext dialogue dialog line lines sentence utterance speech words says "
+    "content transcript caption subtitle script quote satz dialogtext texte texto testo 台词 文本 "
+    "セリフ",
     Role.LANGUAGE: "language lang locale languagecode sprache langue idioma lingua 语言 言語",
     Role.SEED: "seed",
     Role.PAUSE: "pause pauseafter silence silenceafter gap wait delay duration",
@@ -79,7 +80,8 @@ _HEADINGS = {
     Role.AUDIO: "audio audiofile audiopath path",
     Role.FILE: "file filename wav wavfile voicefile vofile outputfile",
     Role.ID: "id lineid stringid textid dialogueid dialogid key stringkey",
-    Role.DIRECTION: "direction directions delivery emotion acting actingnotes",
+    Role.DIRECTION: "direction directions delivery emotion acting actingnotes performancenotes "
+    "moodnotes emotiontone how tone regie regieanweisung",
     Role.IGNORED: "no nr index number linenumber lineno row type start end starttime endtime "
     "time timecode take takes next nextid nextline",
 }
@@ -157,14 +159,35 @@ def delimiter_of(text: str) -> str | None:
     """The delimiter by which the first row has a dialog's headings; None if there is none."""
     lines = filter(str.strip, text.splitlines())
     first = next(lines, "")
+    second = next(lines, "")
     if hint := _EXCEL_HINT.fullmatch(first):
         delimiter = str(hint["delimiter"])
-        return delimiter if _score(next(lines, ""), delimiter) else None
+        return delimiter if _score(second, delimiter, next(lines, "")) else None
     if first.startswith(("@", "[")) or _is_said(first):  # a speaker of a screenplay or a script
         return None
-    scores = {delimiter: _score(first, delimiter) for delimiter in _DELIMITERS}
+    scores = {delimiter: _score(first, delimiter, second) for delimiter in _DELIMITERS}
     best = max(scores, key=lambda delimiter: scores[delimiter])
     return best if scores[best] else None
+
+
+def is_headless(text: str) -> bool:
+    """Whether text is a table without headings: two cells a row, the first one a name.
+
+    Commas stand in prose as well, so of those at least one cell has to be quoted.
+    """
+    rows = [line for line in text.splitlines() if line.strip()]
+    for delimiter in (";", ","):
+        if not all(delimiter in row for row in rows) or (delimiter == "," and ',"' not in text):
+            continue
+        try:
+            cells = list(csv.reader(rows, delimiter=delimiter, strict=True))
+        except csv.Error:
+            continue
+        names = [row[0].strip() for row in cells]
+        are_names = all(name and len(name.split()) <= _MOST_NAME_WORDS for name in names)
+        if are_names and 1 < len(set(names)) < len(rows) and {len(row) for row in cells} == {2}:
+            return True
+    return False
 
 
 def likely_delimiter(text: str) -> str:
@@ -208,14 +231,20 @@ def _is_said(line: str) -> bool:
     return header is not None and role_of(header.speaker) is None
 
 
-def _score(line: str, delimiter: str) -> int:
-    """The number of known headings; 0 without one for the text."""
+def _score(line: str, delimiter: str, below: str) -> int:
+    """The number of known headings; 0 for a row that heads no dialog.
+
+    One is headed as the speaker, and one as the text, or the row below has as many cells.
+    """
     try:
         cells = next(csv.reader([line], delimiter=delimiter))
+        others = next(csv.reader([below], delimiter=delimiter), [])
     except csv.Error:
         return 0
     roles = assign(cells)
-    return len(roles) if Role.TEXT in roles and Role.SPEAKER in roles else 0
+    is_table = len(cells) == len(others) >= _FEWEST_CELLS
+    is_headed = Role.SPEAKER in roles and (Role.TEXT in roles or is_table)
+    return len(roles) if is_headed else 0
 
 
 def _iter_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[Row]:
@@ -236,11 +265,19 @@ def _read_unquoted(text: str, delimiter: str) -> list[Row]:
         raise ScriptError(f"The table can't be read: {error}. Divide its long cells.") from error
 
 
+_FEWEST_CELLS = 3
+_MOST_NAME_WORDS = 4
 _VALUE = regex.compile(
     r"[+-]?\d[\d.]*(?:e[+-]?\d+)?|[a-z_][a-z0-9_.-]*|\"(?:[^\"\\]|\\.)*\"", regex.IGNORECASE
 )
 _NUMBER = regex.compile(r"#?\d[\d.,:]*")
 _HOW = "Name the columns in the first row, such as speaker,text"
+_GUESSED = "No column is headed as the text; “{}” is read as that. Head another one “text”."
+_FEWEST_WORDS = 2
+_NO_SETTINGS = frozenset(
+    ("scene", "shot", "sfx", "music", "sound", "location", "context", "confidence", "score")
+)
+"""Headings of what a voice can't be set to."""
 _LEFT_COLUMN = "The column “{}” is left out."
 _TRANSLATED = "The table has the text in several languages; “{}” is read, and not {}."
 _QUOTED = 'Anna,"Yes, I know."'
@@ -266,6 +303,8 @@ def read_table(text: str, remarks: ImportNotices) -> ParsedScript:
     if headings:
         del rows[0]
     columns = assign(headings or [Role.SPEAKER, Role.TEXT], _find_numeric(rows))
+    if Role.TEXT not in columns and headings:
+        columns |= _guess_text(headings, rows, remarks)
     if Role.TEXT not in columns:
         raise ScriptError(f"No column is headed as the text. {_HOW}.", line=1)
     table = _Table(headings or [Role.SPEAKER, Role.TEXT], columns, delimiter, remarks)
@@ -287,10 +326,25 @@ def _find_numeric(rows: list[Row]) -> frozenset[int]:
     )
 
 
+def _guess_text(headings: list[str], rows: list[Row], remarks: ImportNotices) -> dict[Role, int]:
+    """The unknown column with the longest words, which is the last of several languages."""
+    words = {
+        column: sum(len(row.cells[column].split()) for row in rows if column < len(row.cells))
+        for column, heading in enumerate(headings)
+        if role_of(heading) is None
+    }
+    most = max(words.values(), default=0)
+    if most < _FEWEST_WORDS * len(rows):
+        return {}
+    wordy = [column for column, count in words.items() if 4 * count >= 3 * most]
+    remarks.add(_GUESSED.format(headings[wordy[-1]][:40]), 1)
+    return {Role.TEXT: wordy[-1]}
+
+
 def _read_headings(first: Row, remarks: ImportNotices, *, are_known: bool) -> list[str] | None:
     """The first row's headings; None if it has none and is a line itself."""
     roles = assign(list(first.cells))
-    if Role.TEXT in roles:
+    if Role.TEXT in roles or (Role.SPEAKER in roles and len(first.cells) > 2):
         return [cell.strip() for cell in first.cells]
     if len(first.cells) != 2 or are_known or roles:
         raise ScriptError(f"No column is headed as the text. {_HOW}.", line=first.line_number)
@@ -362,7 +416,8 @@ class _Table:
                 continue
             if column in self._translations:
                 continue
-            if _is_key(key) and all(map(_VALUE.fullmatch, cells)):
+            is_setting = _NOT_IN_WORDS.sub("", heading.casefold()) not in _NO_SETTINGS
+            if is_setting and _is_key(key) and all(map(_VALUE.fullmatch, cells)):
                 found[column] = key
             else:
                 self._remarks.add(_LEFT_COLUMN.format(heading[:40]), 1)

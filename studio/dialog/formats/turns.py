@@ -1,14 +1,21 @@
 """Turns that other signs than a name and a colon begin.
 
-Tags around them, `[S1] … [S2] …`, `[alice] … [/alice]`, `<Person1>`, and a court's `Q.` and `A.`.
+Tags around them, `[S1] … [S2] …`, `[alice] … [/alice]`, `<Person1>`, a court's `Q.` and `A.`, and
+the numbers before the cues of a radio script.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
+
 import regex
 
 from studio.dialog.directions import word_set
+from studio.dialog.formats.row_kinds import header_of, is_cue
 from studio.dialog.markup import Row
+from studio.dialog.model import name_key
+from studio.errors import ScriptError
 
 _NUMBERED = regex.compile(r"\[S\d{1,2}\]", regex.IGNORECASE)
 _CLOSED = regex.compile(r"[\[<]/(?P<name>[\p{L}\p{N}][\p{L}\p{N} ._-]{0,40})[\]>]")
@@ -23,6 +30,17 @@ _TESTIFIED = regex.compile(
 _EXAMINER = regex.compile(rf"{_ROW_NUMBER}(?P<by>BY (?:MR|MRS|MS|DR)\. \p{{Lu}}[^:]*):?")
 _TESTIFIED_BEGINS = frozenset("QA0123456789")
 _FEWEST_TESTIFIED = 2
+_QUOTED = regex.compile(
+    r"(?P<name>[^\s「」『』、。，．,.:：（）()“”\"!?！？]{1,12})(?P<how>（[^（）]{1,30}）)?\s?"
+    r"(?:「(?P<text>[^「」]+)」|『(?P<text>[^『』]+)』)"
+)
+_CORNERS = (("「", "」"), ("『", "』"))
+_MOST_JOINED_CHARS = 2_000
+_NO_SQUARES = str.maketrans("[]", "（）")
+_PARENTHESES = regex.compile(r"\((?P<name>\p{Lu}[^()]{0,30})\)\s+(?P<text>\S.*)")
+_NUMBERED_CUE = regex.compile(r"\(?(?P<number>\d{1,4})[.):]?\s+(?P<row>\S.*)")
+_CUE_BEGINS = frozenset("(0123456789")
+_FEWEST_COUNTED = 3
 
 
 def has_closed_turns(text: str) -> bool:
@@ -57,6 +75,94 @@ def read_testimony(rows: list[Row]) -> list[Row]:
         return rows
     is_numbered = all(row[0].isdigit() for _, row in rows if row)
     return [(number, _write_testimony(row, is_numbered=is_numbered)) for number, row in rows]
+
+
+def read_quoted_names(rows: list[Row]) -> list[Row]:
+    """Rows such as `美咲「船は？」` as `美咲：船は？`, those between them as action or headings.
+
+    Unchanged unless names occur so again and again, as they don't in a novel.
+    """
+    if not any("「" in row or "『" in row for _, row in rows):
+        return rows
+    joined = _join_quoted(rows)
+    found = {idx: match for idx, (_, row) in enumerate(joined) if (match := _QUOTED.fullmatch(row))}
+    names = Counter(match["name"] for match in found.values())
+    filled = sum(bool(row) for _, row in joined)
+    if len(names) < _FEWEST_TESTIFIED or max(names.values()) < 2 or 3 * len(found) < filled:
+        return rows
+    return [
+        (number, _write_quoted(row, found.get(idx))) for idx, (number, row) in enumerate(joined)
+    ]
+
+
+def _join_quoted(rows: list[Row]) -> list[Row]:
+    """Join rows of words in 「…」 that are broken."""
+    joined: list[Row] = []
+    for number, row in rows:
+        last = joined[-1][1] if joined else ""
+        is_open = row and any(last.rfind(left) > last.rfind(right) for left, right in _CORNERS)
+        if is_open and len(last) < _MOST_JOINED_CHARS:
+            joined[-1] = (joined[-1][0], last + row)
+        else:
+            joined.append((number, row))
+    return joined
+
+
+def _write_quoted(row: str, said: regex.Match[str] | None) -> str:
+    if said is not None:
+        return f"{said['name']}：{said['how'] or ''}{said['text']}"
+    if not row or row.startswith(("#", "[", "//")) or "：" in row or ":" in row:
+        return row
+    if row.startswith(("○", "◯", "●", "■", "□", "◆", "◇")):
+        return f"## {row[1:].strip()}"
+    return f"[{row.translate(_NO_SQUARES)}]"
+
+
+def read_names_in_parentheses(rows: list[Row]) -> list[Row]:
+    """Rows such as `(Mira) How long?` as `Mira: …`, if all rows begin so, and names come again."""
+    filled = [row for _, row in rows if row]
+    if not filled or not all(row.startswith("(") for row in filled):
+        return rows
+    found = [_PARENTHESES.fullmatch(row) for row in filled]
+    names = Counter(one["name"] for one in found if one)
+    if not all(found) or len(names) < _FEWEST_TESTIFIED or max(names.values()) < 2:
+        return rows
+    return [(number, _PARENTHESES.sub(r"\g<name>: \g<text>", row)) for number, row in rows]
+
+
+def cut_cue_numbers(rows: list[Row]) -> list[Row]:
+    """Rows without the numbers of a radio script's cues: `4. ARTHUR: …`, or `4 FX: …`.
+
+    Unchanged unless they count names and cues up, as “1 Witch” and “2 Witch” don't.
+    """
+    numbered = {
+        idx: found
+        for idx, (_, row) in enumerate(rows)
+        if row[:1] in _CUE_BEGINS and (found := _NUMBERED_CUE.fullmatch(row))
+    }
+    names = {idx: name for idx, found in numbered.items() if (name := _said_by(found["row"]))}
+    counted = [int(numbered[idx]["number"]) for idx in names]
+    if len(counted) < _FEWEST_COUNTED or len(set(names.values())) < _FEWEST_TESTIFIED:
+        return rows
+    restarts = sum(after <= before for before, after in pairwise(counted))
+    if _FEWEST_COUNTED * restarts >= len(counted) or max(counted) > 2 * len(rows) + counted[0]:
+        return rows
+    cut = list(rows)
+    for idx, found in numbered.items():
+        if idx in names or int(found["number"]) in range(counted[0], max(counted) + 2):
+            cut[idx] = (rows[idx][0], found["row"])
+    return cut
+
+
+def _said_by(row: str) -> str | None:
+    """The key of who says a row, or of its cue; None for other rows."""
+    try:
+        header = header_of(row)
+    except ScriptError:
+        return None
+    if header is not None:
+        return name_key(header.speaker)
+    return row.partition(":")[0] if is_cue(row) else None
 
 
 def _write_testimony(row: str, *, is_numbered: bool) -> str:

@@ -1,0 +1,78 @@
+"""Takes a script out of a language model's answer: out of its thoughts, and of a block of code."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import regex
+
+from studio.dialog.formats.building import ImportNotices
+from studio.dialog.formats.row_kinds import PREFACE_NOTICE, header_of
+from studio.dialog.markup import strip_markup
+from studio.dialog.model import name_key
+from studio.errors import ScriptError
+
+_THOUGHT = regex.compile(
+    r"\A\s*<(?P<tag>think|thinking|thought)>.*?</(?P=tag)>", regex.DOTALL | regex.IGNORECASE
+)
+_FENCE = regex.compile(r"\s*(?P<mark>`{3,}|~{3,})[^`]*")
+_DATA = ("[", "{")
+
+
+def take_script(text: str, remarks: ImportNotices) -> str:
+    """A script without a model's thoughts before it, and what it says around a block of code.
+
+    Rows keep their numbers; a notice names those that are left out.
+    """
+    if thought := _THOUGHT.match(text):
+        rows = text.splitlines()
+        for idx in range(len(thought[0].splitlines())):
+            _leave(rows, idx, remarks)
+        text = "\n".join(rows)
+    return _open_fence(text, remarks)
+
+
+def _open_fence(text: str, remarks: ImportNotices) -> str:
+    if "```" not in text and "~~~" not in text:  # as in most texts
+        return text
+    rows = text.splitlines()
+    marks = [idx for idx, row in enumerate(rows) if _FENCE.fullmatch(row)]
+    if len(marks) != 2:
+        return text
+    start, end = marks
+    inside = rows[start + 1 : end]
+    around = [*range(start), *range(end + 1, len(rows))]
+    said = _names_in(inside)
+    if not any(map(str.strip, inside)) or _is_script([rows[idx] for idx in around], said):
+        return text
+    is_data = "".join(inside).lstrip().startswith(_DATA)
+    for idx in around:
+        # A heading outside may be the title.
+        if is_data or not rows[idx].lstrip().startswith("#"):
+            _leave(rows, idx, remarks)
+    rows[start] = rows[end] = ""
+    return "\n".join(rows)
+
+
+def _is_script(rows: list[str], said: Counter[str]) -> bool:
+    """Whether somebody speaks in rows outside of a block."""
+    names = _names_in(rows)
+    return any(count > 1 or name in said for name, count in names.items())
+
+
+def _names_in(rows: list[str]) -> Counter[str]:
+    return Counter(name for row in rows if (name := _name_of(row)))
+
+
+def _name_of(row: str) -> str | None:
+    try:
+        header = header_of(strip_markup(row.strip()))
+    except ScriptError:
+        return None
+    return name_key(header.speaker) if header is not None and header.text else None
+
+
+def _leave(rows: list[str], idx: int, remarks: ImportNotices) -> None:
+    if row := rows[idx].strip():
+        remarks.add(PREFACE_NOTICE, idx + 1, row)
+    rows[idx] = ""

@@ -1,0 +1,87 @@
+"""Takes what printers add to the pages of a screenplay out of its text.
+
+Who copies a screenplay out of a PDF gets the numbers of pages and scenes, `(MORE)` and
+`CONTINUED:`, and speeches that a page break cuts in two.
+"""
+
+from __future__ import annotations
+
+import regex
+
+from studio.dialog.formats.building import ImportNotices
+from studio.dialog.formats.fountain import HIDDEN
+
+_SCENE = regex.compile(
+    r"[ \t]*(?:(?P<number>\d{1,3}[A-Z]?)[.)]?[ \t]+)?(?P<scene>(?:INT|EXT|EST|I/E)\b[./ ].*?)"
+    r"(?:[ \t]+(?P=number)\.?)?[ \t]*"
+)
+_MORE = regex.compile(r"\(MORE\)", regex.IGNORECASE)
+_AGAIN = regex.compile(r"(?P<name>[^()]+?)\s*\(CONT(?:['’]?D|INUED)\.?\)", regex.IGNORECASE)
+_PAGE = regex.compile(
+    r"(?:page\s)?\d{1,3}\.|page\s\d{1,3}|\d{1,3}|-\s?\d{1,3}\s?-", regex.IGNORECASE
+)
+_OMITTED = regex.compile(r"\d{1,3}[A-Z]?\s+(?P<omitted>(?:\d\S*\s+)?OMITTED)(?:\s+\d{1,3}[A-Z]?)?")
+_REVISED = regex.compile(r"\s{2,}\*+[ \t]*$")
+_MARKS = "The stars of revised rows in the margin aren't spoken; they are left out."
+_CONTINUED = regex.compile(r"\(?CONTINUED:?\)?(?:\s*\(\d{1,2}\))?(?:\s+\d{1,3}\.?)?")
+_LEFT = (
+    "Numbers of pages and scenes, and where a page breaks off, aren't spoken; they are left out:"
+)
+
+
+def cut_page_breaks(text: str, remarks: ImportNotices) -> str:
+    """A screenplay without what its printed pages add; other text as it is.
+
+    Rows keep their numbers. A notice names what is left out.
+    """
+    if "INT" not in text and "EXT" not in text and "I/E" not in text:  # as in most texts
+        return text
+    rows = text.splitlines()
+    if not any(map(_SCENE.fullmatch, rows)):
+        return text
+    marked = [idx for idx, row in enumerate(rows) if _REVISED.search(row)]
+    for idx in marked:
+        rows[idx] = _REVISED.sub("", rows[idx])
+    if marked:
+        remarks.add(_MARKS, marked[0] + 1)
+    return "\n".join(_Pages(rows, remarks).cut())
+
+
+class _Pages:
+    def __init__(self, rows: list[str], remarks: ImportNotices) -> None:
+        self._rows = rows
+        self._remarks = remarks
+
+    def cut(self) -> list[str]:
+        idx = 0
+        while idx < len(self._rows):
+            row = self._rows[idx].strip()
+            scene = _SCENE.fullmatch(row)
+            if scene is not None and scene["number"]:
+                self._leave(idx, scene["scene"].strip())
+            elif omitted := _OMITTED.fullmatch(row):
+                self._leave(idx, omitted["omitted"])
+            elif _MORE.fullmatch(row):
+                idx = self._join(idx)
+            elif _PAGE.fullmatch(row) or _CONTINUED.fullmatch(row):
+                self._leave(idx, "")
+            idx += 1
+        return self._rows
+
+    def _join(self, start: int) -> int:
+        """Leave out what parts a speech from its rest on the next page; returns the last row."""
+        end = start
+        for idx in range(start + 1, len(self._rows)):
+            row = self._rows[idx].strip()
+            if _AGAIN.fullmatch(row):
+                end = idx
+            if row and not (_PAGE.fullmatch(row) or _CONTINUED.fullmatch(row)):
+                break
+        for idx in range(start, end + 1):
+            self._leave(idx, HIDDEN)
+        return end
+
+    def _leave(self, idx: int, instead: str) -> None:
+        if row := self._rows[idx].strip():
+            self._remarks.add(_LEFT, idx + 1, " ".join(row.split()))
+        self._rows[idx] = instead
