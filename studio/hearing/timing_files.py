@@ -253,7 +253,9 @@ def _cut_words(line: TimedLine) -> Iterator[_Cue]:
     """A cue for each word, with the punctuation around it."""
     edges = pairwise(_find_edges(line) if line.words else ())
     for word, (start, end) in zip(line.words, edges, strict=True):
-        yield _Cue(line, line.text[start:end].strip(), word.start_s, word.end_s, (word,), start)
+        text = line.text[start:end]
+        start += len(text) - len(text.lstrip())
+        yield _Cue(line, text.strip(), word.start_s, word.end_s, (word,), start)
 
 
 def _cut_sentences(line: TimedLine) -> Iterator[_Cue]:

@@ -162,6 +162,20 @@ def test_captions_of_words() -> None:
         "1\n00:00:00,100 --> 00:00:00,500\nHello,",
         "2\n00:00:00,600 --> 00:00:00,900\n“you”!",
     ]
+    webvtt = written(TimingFormat.WORDS_VTT).splitlines()
+    assert [one for one in webvtt if one.startswith("<v Ann>")] == [
+        "<v Ann>Hello,</v>", "<v Ann>“you”!</v>", "<v Ann>It's</v>", "<v Ann>&lt;me&gt;.</v>",
+        "<v Ann>Bye</v>",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("format_", list(TimingFormat))
+@pytest.mark.parametrize("duration_s", [0.0, 3.0])
+def test_a_scene_in_which_nothing_is_said_has_a_file_too(
+    format_: TimingFormat, duration_s: float
+) -> None:
+    data = write_timing((), format_, duration_s)
+    assert bool(data) != format_.value.endswith(".srt")
 
 
 def test_captions_as_another_reader_has_them(tmp_path: Path) -> None:
