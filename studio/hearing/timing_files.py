@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from io import BytesIO
@@ -25,6 +25,7 @@ from studio.hearing.caption_cues import (
 )
 from studio.hearing.visemes import REST, list_visemes
 from studio.hearing.word_times import Alignment, PhonemeTime, WordTime
+from studio.hearing.written_words import cut_unspoken
 
 _VERSION = 1
 _LEAST_MS = 1
@@ -56,6 +57,12 @@ def place_in_scene(line: TimedLine, said: Alignment) -> TimedLine:
     """A line with its words and phonemes, whose times are seconds of its take until now."""
     moved = said.moved(line.start_s)
     return replace(line, words=moved.words, phonemes=moved.phonemes)
+
+
+def show_line(line: TimedLine) -> TimedLine:
+    """A line as captions have it, without its tags and stage directions."""
+    text, words = cut_unspoken(line.text, line.words)
+    return replace(line, text=text, words=words)
 
 
 class TimingFormat(StrEnum):
@@ -138,7 +145,7 @@ def describe_line(line: TimedLine) -> dict[str, object]:
 def _write_text_grid(lines: Sequence[TimedLine], duration_s: float) -> str:
     """Three tiers for each speaker: lines, words and phonemes; long text form, UTF-8."""
     tiers: list[tuple[str, list[_Interval]]] = []
-    for speaker, own in _split_by_speaker(lines).items():
+    for speaker, own in _split_by_speaker(map(show_line, lines)).items():
         tiers += [
             (speaker, [(one.start_s, one.end_s, one.text) for one in own]),
             (
@@ -221,7 +228,7 @@ def _write_rhubarb_by_speaker(lines: Sequence[TimedLine], duration_s: float) -> 
     return archived.getvalue()
 
 
-def _split_by_speaker(lines: Sequence[TimedLine]) -> Mapping[str, list[TimedLine]]:
+def _split_by_speaker(lines: Iterable[TimedLine]) -> Mapping[str, list[TimedLine]]:
     found: dict[str, list[TimedLine]] = {}
     for line in lines:
         found.setdefault(line.speaker, []).append(line)
@@ -316,7 +323,7 @@ def _list_captions(
 ) -> list[tuple[TimedLine, CaptionCue]]:
     """Captions as people read them, each with its line."""
     found: list[tuple[TimedLine, CaptionCue]] = []
-    for line in lines:
+    for line in map(show_line, lines):
         words = line.words or spread_words(line.text, line.start_s, line.end_s)
         spans = split_sentences(line.text, MAX_CAPTION_CHARS, line.language)
         for cue in place_words(spans, words):
@@ -343,7 +350,7 @@ def _write_captions_srt(lines: Sequence[TimedLine], duration_s: float) -> str:
 
 
 def _iter_cues(lines: Sequence[TimedLine], cut: _Cut) -> Iterator[_Cue]:
-    for line in lines:
+    for line in map(show_line, lines):
         yield from (cue for cue in cut(line) if cue.text and cue.end_s > cue.start_s)
 
 

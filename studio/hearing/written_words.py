@@ -1,11 +1,16 @@
-"""The words of a line as they are written, timed by those that are spoken in their place."""
+"""The words of a line as they are written and as they are shown, timed by those that are spoken."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from itertools import accumulate, compress
 
+import regex
+
+from studio.dialog.directions import find_directions
+from studio.dialog.tags import strip_tags
 from studio.hearing.draft_reading import find_words
 from studio.hearing.word_times import WordTime
 
@@ -22,7 +27,12 @@ def place_in_written(words: Sequence[WordTime], written: str) -> tuple[WordTime,
     """
     if all(written[one.start : one.end] == one.word for one in words):
         return tuple(words)
-    shown = find_words(written)
+    directions = _find_unspoken_directions(written)
+    shown = [
+        (start, end)
+        for start, end in find_words(written)
+        if not any(first <= start < last for first, last in directions)
+    ]
     matcher = SequenceMatcher(
         None, [written[start:end] for start, end in shown], [one.word for one in words], False
     )
@@ -48,3 +58,45 @@ def _share(
         done += end - start
         last_s = begin_s + length_s * done / chars
         yield WordTime(written[start:end], start, end, round(first_s, 3), round(last_s, 3))
+
+
+_CLOSING = regex.compile(r"[,.;:!?…]|$")
+
+
+def cut_unspoken(written: str, words: Sequence[WordTime]) -> tuple[str, tuple[WordTime, ...]]:
+    """A text as captions show it, without tags, pauses and stage directions.
+
+    Returns:
+        The text, and the words with their offsets in it.
+    """
+    is_shown = bytearray(b"\1") * len(written)
+    for start, end in _list_unspoken(written):
+        before, behind = written[:start].rstrip(), written[end:].lstrip()
+        if not before or len(before) < start:  # one of two spaces goes, too
+            end = len(written) - len(behind)
+        if _CLOSING.match(behind):
+            start = len(before)
+        is_shown[start:end] = bytes(end - start)
+    places = [0, *accumulate(is_shown)]
+    return "".join(compress(written, is_shown)), tuple(
+        replace(one, start=places[one.start], end=places[one.end])
+        for one in words
+        if places[one.start] < places[one.end]
+    )
+
+
+def _list_unspoken(written: str) -> list[tuple[int, int]]:
+    """What is left out of a text; neighbours are one."""
+    spoken = [*strip_tags(written), (len(written), len(written))]
+    tags = zip([0, *(end for _, end in spoken)], (start for start, _ in spoken), strict=False)
+    found: list[tuple[int, int]] = []
+    for start, end in sorted([*_find_unspoken_directions(written), *tags]):
+        if start < end and found and not written[found[-1][1] : start].strip():
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        elif start < end:
+            found.append((start, end))
+    return found
+
+
+def _find_unspoken_directions(written: str) -> list[tuple[int, int]]:
+    return [(one.start, one.end) for one in find_directions(written) if not one.is_spoken]
