@@ -438,6 +438,16 @@ def apply_directions(text: str, limits: SpeechLimits, moods: Collection[str]) ->
     return directed
 
 
+def cut_directions(text: str) -> str:
+    """A line's text without its stage directions, which no voice says."""
+    pieces, end = [], 0
+    for one in find_directions(text):
+        if not one.is_spoken:
+            pieces.append(text[end : one.start])
+            end = one.end
+    return tidy_spaces(" ".join((*pieces, text[end:]))) if pieces else text
+
+
 def _follow(
     directed: Directed,
     direction: Direction,

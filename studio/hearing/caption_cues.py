@@ -130,7 +130,7 @@ def lengthen_cues(cues: Sequence[CaptionCue], end_s: float) -> list[CaptionCue]:
     until_s = [*(cue.start_s for cue in cues[1:]), end_s]
     return [
         replace(cue, end_s=max(cue.end_s, min(next_s, cue.start_s + _reading_s(cue))))
-        for cue, next_s in zip(cues, until_s, strict=True)
+        for cue, next_s in zip(cues, until_s, strict=False)  # without cues the end is left over
     ]
 
 

@@ -33,6 +33,8 @@ _SYMBOL = regex.compile(r"[\p{So}\p{Sk}\p{Cn}\p{Co}\p{Cs}\uFE0F\u200D]")
 _UNSPACED = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
 )
+_PHRASE = regex.compile(r"(?<=\p{Hiragana})(?=[^\p{Hiragana}\p{P}\p{M}ー])")
+"""Where a phrase of Japanese begins, mostly; eSpeak NG has one event for a whole clause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +318,8 @@ def _iter_words(text: str, events: Sequence[int]) -> Iterator[tuple[int, int]]:
         for match in _WORD.finditer(text, *stretch):
             edges = [match.start(), match.end()]
             if _UNSPACED.search(match[0]):
-                edges[1:1] = sorted({at for at in events if edges[0] < at < edges[1]})
+                phrases = (one.start() for one in _PHRASE.finditer(text, edges[0], edges[1]))
+                edges[1:1] = sorted({at for at in (*events, *phrases) if edges[0] < at < edges[1]})
             for start, end in pairwise(edges):
                 piece = text[start:end]
                 if _LETTER.search(piece):

@@ -24,6 +24,8 @@ from studio.hearing.word_times import WordTime
 
 _OUTSIDE_S, _INSIDE_S = 0.08, 0.05
 """How far a seam may lie from its word boundary; an aligner's error is hardly ever more."""
+_INSIDE_SHARE = 0.25
+"""Of the word there: what is left of a short one would be the old one, and not said again."""
 _PAUSE_S = 0.15
 """The same in a pause, at the ends of the clip too: the take's own goes on beyond it."""
 _FADE_S = 0.006
@@ -40,6 +42,7 @@ _MAX_GAIN_DB = 12.0
 
 _MIN_WORD_S = 0.03
 _MAX_WORD_S = 3.0
+_MAX_CHAR_S = 0.6  # of a longer word, as a number is
 _MIN_LIKENESS = 0.4
 """Of the same words in both; readings of a voice have 0.74 and more, other texts half of that."""
 _MIN_COMMON_WORDS = 4  # fewer may be alike, or not, by chance
@@ -190,17 +193,24 @@ def _list_places(reading: AlignedClip, at: int, *, is_end: bool) -> npt.NDArray[
     pause_s = (before.end_s if before else 0.0, after.start_s if after else clip.duration_s)
     middles_s = (_find_middle_s(before, 0.0), _find_middle_s(after, clip.duration_s))
     # Rather outside of the phrase, of which nothing old should be left.
+    inside_s = _find_reach_s(before if is_end else after)
     if is_end:
-        first_s, last_s = min(pause_s) - _INSIDE_S, max(pause_s) + _OUTSIDE_S
+        first_s, last_s = min(pause_s) - inside_s, max(pause_s) + _OUTSIDE_S
         last_s = min(last_s, pause_s[0] + _PAUSE_S)
     else:
-        first_s, last_s = min(pause_s) - _OUTSIDE_S, max(pause_s) + _INSIDE_S
+        first_s, last_s = min(pause_s) - _OUTSIDE_S, max(pause_s) + inside_s
         first_s = max(first_s, pause_s[1] - _PAUSE_S)
     first_s = max(first_s, middles_s[0])
     last_s = max(first_s, min(last_s, middles_s[1]))
     places = np.rint(np.arange(first_s, last_s + _STEP_S / 2, _STEP_S) * clip.rate_hz)
     within: npt.NDArray[np.intp] = np.clip(places, 0, len(clip)).astype(np.intp)
     return within
+
+
+def _find_reach_s(word: WordTime | None) -> float:
+    """How far a seam may lie inside of a word of the phrase."""
+    length_s = word.end_s - word.start_s if word else 0.0
+    return min(_INSIDE_S, _INSIDE_SHARE * length_s)
 
 
 def _find_middle_s(word: WordTime | None, otherwise_s: float) -> float:
@@ -269,11 +279,15 @@ def _check_alignment(take: AlignedClip, old: _Span, donor: AlignedClip, new: _Sp
     """
     for reading, span in ((take, old), (donor, new)):
         phrase = reading.words[span[0] : span[1]]
-        if any(not _MIN_WORD_S <= one.end_s - one.start_s <= _MAX_WORD_S for one in phrase):
+        if any(not _MIN_WORD_S <= one.end_s - one.start_s <= _find_most_s(one) for one in phrase):
             raise _doubtful("one of the words would be too short or too long")
     phrase, around = donor.words[new[0] : new[1]], donor.words
     if _measure_db(donor.clip, phrase) < _measure_db(donor.clip, around) + _MIN_PHRASE_DB:
         raise SpeechFailed("The voice left these words out this time. Say it again.")
+
+
+def _find_most_s(word: WordTime) -> float:
+    return max(_MAX_WORD_S, _MAX_CHAR_S * len(word.word))
 
 
 def _measure_likeness(take: AlignedClip, donor: AlignedClip, old: _Span, offset: int) -> float:

@@ -59,6 +59,20 @@ def place_in_scene(line: TimedLine, said: Alignment) -> TimedLine:
     return replace(line, words=moved.words, phonemes=moved.phonemes)
 
 
+def show_line(line: TimedLine) -> TimedLine:
+    """A line as captions have it, with the text that is heard of it, and its words in that."""
+    text, places = find_said(line.text)
+    if text == line.text:
+        return line
+    place_of = {place: at for at, place in enumerate(places)}
+    words = (
+        replace(word, start=place_of[word.start], end=place_of[word.end - 1] + 1)
+        for word in line.words
+        if word.start in place_of and word.end - 1 in place_of
+    )
+    return replace(line, text=text, words=tuple(words))
+
+
 class TimingFormat(StrEnum):
     """A file of times; the value is its suffix."""
 
@@ -139,7 +153,7 @@ def describe_line(line: TimedLine) -> dict[str, object]:
 def _write_text_grid(lines: Sequence[TimedLine], duration_s: float) -> str:
     """Three tiers for each speaker: lines, words and phonemes; long text form, UTF-8."""
     tiers: list[tuple[str, list[_Interval]]] = []
-    for speaker, own in _split_by_speaker(lines).items():
+    for speaker, own in _split_by_speaker(map(show_line, lines)).items():
         tiers += [
             (speaker, [(one.start_s, one.end_s, one.text) for one in own]),
             (
@@ -222,7 +236,7 @@ def _write_rhubarb_by_speaker(lines: Sequence[TimedLine], duration_s: float) -> 
     return archived.getvalue()
 
 
-def _split_by_speaker(lines: Sequence[TimedLine]) -> Mapping[str, list[TimedLine]]:
+def _split_by_speaker(lines: Iterable[TimedLine]) -> Mapping[str, list[TimedLine]]:
     found: dict[str, list[TimedLine]] = {}
     for line in lines:
         found.setdefault(line.speaker, []).append(line)
@@ -254,7 +268,9 @@ def _cut_words(line: TimedLine) -> Iterator[_Cue]:
     """A cue for each word, with the punctuation around it."""
     edges = pairwise(_find_edges(line) if line.words else ())
     for word, (start, end) in zip(line.words, edges, strict=True):
-        yield _Cue(line, line.text[start:end].strip(), word.start_s, word.end_s, (word,), start)
+        text = line.text[start:end]
+        start += len(text) - len(text.lstrip())
+        yield _Cue(line, text.strip(), word.start_s, word.end_s, (word,), start)
 
 
 def _cut_sentences(line: TimedLine) -> Iterator[_Cue]:
@@ -277,20 +293,6 @@ def list_sentences(lines: Sequence[TimedLine]) -> list[TimedLine]:
     ]
 
 
-def _keep_said(line: TimedLine) -> TimedLine:
-    """A line with the text that is heard of it, and its words in that."""
-    text, places = find_said(line.text)
-    if text == line.text:
-        return line
-    place_of = {place: at for at, place in enumerate(places)}
-    words = (
-        replace(word, start=place_of[word.start], end=place_of[word.end - 1] + 1)
-        for word in line.words
-        if word.start in place_of and word.end - 1 in place_of
-    )
-    return replace(line, text=text, words=tuple(words))
-
-
 _Cut = Callable[[TimedLine], Iterator[_Cue]]
 
 
@@ -298,7 +300,7 @@ def _write_vtt(lines: Sequence[TimedLine], cut: _Cut) -> str:
     return "WEBVTT\n" + "".join(
         f"\n{format_time(cue.start_s, '.')} --> {format_time(cue.end_s, '.')}\n"
         f"<v {escape_vtt(cue.line.speaker)}>{_mark_words(cue)}</v>\n"
-        for cue in _iter_cues(map(_keep_said, lines), cut)
+        for cue in _iter_cues(lines, cut)
     )
 
 
@@ -320,7 +322,7 @@ def _write_srt(lines: Sequence[TimedLine], cut: _Cut) -> str:
     return "\n".join(
         f"{number}\n{format_time(cue.start_s, ',')} --> {format_time(cue.end_s, ',')}\n"
         f"{' '.join(cue.text.split()).replace('-->', '→')}\n"
-        for number, cue in enumerate(_iter_cues(map(_keep_said, lines), cut), start=1)
+        for number, cue in enumerate(_iter_cues(lines, cut), start=1)
     )
 
 
@@ -329,7 +331,7 @@ def _list_captions(
 ) -> list[tuple[TimedLine, CaptionCue]]:
     """Captions as people read them, each with its line."""
     found: list[tuple[TimedLine, CaptionCue]] = []
-    for line in map(_keep_said, lines):
+    for line in map(show_line, lines):
         words = line.words or spread_words(line.text, line.start_s, line.end_s)
         spans = split_sentences(line.text, MAX_CAPTION_CHARS, line.language)
         for cue in place_words(spans, words):
@@ -355,8 +357,8 @@ def _write_captions_srt(lines: Sequence[TimedLine], duration_s: float) -> str:
     )
 
 
-def _iter_cues(lines: Iterable[TimedLine], cut: _Cut) -> Iterator[_Cue]:
-    for line in lines:
+def _iter_cues(lines: Sequence[TimedLine], cut: _Cut) -> Iterator[_Cue]:
+    for line in map(show_line, lines):
         yield from (cue for cue in cut(line) if cue.text and cue.end_s > cue.start_s)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
+from studio.dialog.directions import find_directions
 from studio.hearing.draft_reading import find_words
 from studio.hearing.word_times import WordTime
 
@@ -22,7 +23,12 @@ def place_in_written(words: Sequence[WordTime], written: str) -> tuple[WordTime,
     """
     if all(written[one.start : one.end] == one.word for one in words):
         return tuple(words)
-    shown = find_words(written)
+    directions = _find_unspoken_directions(written)
+    shown = [
+        (start, end)
+        for start, end in find_words(written)
+        if not any(first <= start < last for first, last in directions)
+    ]
     matcher = SequenceMatcher(
         None, [written[start:end] for start, end in shown], [one.word for one in words], False
     )
@@ -48,3 +54,7 @@ def _share(
         done += end - start
         last_s = begin_s + length_s * done / chars
         yield WordTime(written[start:end], start, end, round(first_s, 3), round(last_s, 3))
+
+
+def _find_unspoken_directions(written: str) -> list[tuple[int, int]]:
+    return [(one.start, one.end) for one in find_directions(written) if not one.is_spoken]

@@ -284,7 +284,7 @@ def _make_plantable(core: ProjectState, line: ProjectLine) -> PlantableTake | No
         return None
     if take.source is not None:
         return None
-    text = context.build_spoken_text(line)
+    text = context.build_spoken_words(take.text)
     if "[" in text or not 0 < len(text) <= _MAX_CHARS:
         return None
     speed = context.inherit(line).params.get("speed", 1.0)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ
+from studio.dialog.directions import cut_directions
 from studio.dialog.model import Dialog
 from studio.dialog.planning import plan
 from studio.engine.engine import Render, generate_job_id
@@ -426,7 +427,8 @@ class ProjectRenderer:
         self._finish_line(line_job, message)
         take, spec = line_job.take, line_job.spec
         if take is not None and spec.line.kind is LineKind.SPEECH:
-            spoken = spec.pronounce(take.text) if spec.pronounce is not None else take.text
+            text = cut_directions(take.text)
+            spoken = spec.pronounce(text) if spec.pronounce is not None else text
             core.word_timing.add(take, spoken, spec.language)
         core.word_timing.pump()
 

@@ -20,7 +20,7 @@ from studio.backends.base import (
     canonical_name,
 )
 from studio.backends.registry import describe_engines
-from studio.dialog.directions import directed_mood
+from studio.dialog.directions import cut_directions, directed_mood
 from studio.dialog.gaps import GAP
 from studio.dialog.model import (
     Dialog,
@@ -244,6 +244,10 @@ class RenderContext:
     def build_spoken_text(self, line: ProjectLine) -> str:
         """The spoken text of a line."""
         return self.pronouncing.spoken(normalize_spoken_text(line.text))
+
+    def build_spoken_words(self, text: str) -> str:
+        """What a voice says of a line's or a take's text: without its stage directions."""
+        return self.pronouncing.spoken(cut_directions(text))
 
     def find_changed_text(self, line: ProjectLine, *, most_chars: int) -> str | None:
         """The beginning of a line's spoken text, if pronunciations change the text; else None."""

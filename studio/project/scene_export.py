@@ -34,7 +34,7 @@ from studio.backends.base import canonical_name
 from studio.dialog.formats.caption_writer import PauseSpan, estimate_pauses
 from studio.dialog.formats.dialog_file import TIMED, Format, export_dialog, export_notices
 from studio.dialog.gaps import add_gaps
-from studio.dialog.model import Dialog, Line, Notice, Silence, UnspokenKind
+from studio.dialog.model import Dialog, Line, Notice, Silence, UnspokenKind, name_key
 from studio.errors import Cancelled, Conflict, NotFound, StorageFailed, StudioError
 from studio.hearing.timing_files import TimedLine, place_in_scene, write_scene_captions
 from studio.hearing.word_times import Alignment
@@ -215,6 +215,7 @@ def _time_entries(
 ) -> tuple[list[TimedLine], list[str]]:
     numbers = number_lines(session.document)
     found, problems = [], []
+    names: dict[str, str] = {}  # as each is written first
     for entry in timeline.entries:
         view = views.get(entry.segment_idx)
         if view is None or view.take is None or view.line.kind is not LineKind.SPEECH:
@@ -227,7 +228,7 @@ def _time_entries(
             problems.append(f"Line {number} has no words: {error}")
         line = TimedLine(
             entry.segment_idx + 1,
-            view.line.speaker or "",
+            names.setdefault(name_key(view.line.speaker or ""), view.line.speaker or ""),
             view.take.text,
             entry.start_s,
             entry.start_s + entry.duration_s,

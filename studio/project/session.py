@@ -241,7 +241,7 @@ class ProjectSession:
             if line is None or line.kind is not LineKind.SPEECH:
                 return take
             context = self._state.line_states.context
-            spoken = context.pronouncing.spoken(take.text)
+            spoken = context.build_spoken_words(take.text)
             language = context.resolve_language(line)
         return self._state.word_timing.time_now(take, spoken, language)
 
@@ -299,7 +299,7 @@ class ProjectSession:
                 news = self._follow(self._editor.edit([choose], author, self.rev))
                 unless_chosen.pop_all()
                 context = self._state.line_states.context
-                spoken = context.pronouncing.spoken(take.text)
+                spoken = context.build_spoken_words(take.text)
                 language = take.language or context.resolve_language(self._state.line(take.line_id))
         self._renderer.recognition.add([take])
         self._state.word_timing.add(take, spoken, language)

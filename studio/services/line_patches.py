@@ -216,12 +216,12 @@ def _describe(phrase: _Phrase, patch: Patch, report: QualityReport | None) -> Ta
 
 
 def _shift_pauses(base: Take, patch: Patch) -> tuple[tuple[int, int], ...] | None:
-    """The pauses of a take outside of the patch, where they are now."""
-    if base.pauses is None:
+    """The pauses of a take, where they are now; None, not known, with one in the patch."""
+    if base.pauses is None or any(
+        start < patch.resumes and end > patch.start for start, end in base.pauses
+    ):
         return None
     by = patch.end - patch.resumes
     return tuple(
-        (start, end) if end <= patch.start else (start + by, end + by)
-        for start, end in base.pauses
-        if end <= patch.start or start >= patch.resumes
+        (start, end) if end <= patch.start else (start + by, end + by) for start, end in base.pauses
     )

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 
 from studio.audio.timeline import TimelineEntry
-from studio.dialog.model import Dialog, Speech
+from studio.dialog.model import Dialog, Speech, name_key
 from studio.dialog.planning import SpeechSegment
 from studio.engine.job import Job, build_scene
 from studio.errors import StudioError
@@ -37,13 +37,15 @@ def time_render(
     timeline = build_scene(job).timeline
     lines: list[TimedLine] = []
     problems: list[str] = []
+    names: dict[str, str] = {}
     for line_idx, group in groupby(timeline.entries, partial(_find_line, job)):
         line, entries = dialog.lines[line_idx], list(group)
         if not isinstance(line, Speech):
             continue
         start_s, end_s = entries[0].start_s, entries[-1].start_s + entries[-1].duration_s
         number = job.records[entries[0].segment_idx].segment.line_number
-        timed = TimedLine(number, line.speaker, line.text, start_s, end_s, language=line.language)
+        speaker = names.setdefault(name_key(line.speaker), line.speaker)
+        timed = TimedLine(number, speaker, line.text, start_s, end_s, language=line.language)
         try:
             timed = place_in_scene(timed, _align_line(job, entries, line.text, aligner))
         except StudioError as error:

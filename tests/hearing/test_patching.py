@@ -157,6 +157,27 @@ def test_the_first_and_the_last_words_can_be_said_again() -> None:
         assert_rest_is_the_takes(take, lay_patch(take, donor, words[0].start, words[-1].end))
 
 
+@pytest.mark.parametrize("text", [SENTENCES[1], SENTENCES[3]])
+def test_most_of_a_short_word_is_new(text: str) -> None:
+    """Of an “a” of 60 ms, too, though a seam may lie 50 ms inside of a longer word."""
+    take, donor = reading(text, voice="en+m3"), reading(text, voice="en+m3", pitch=55, rate=190)
+    for word in take.words:
+        patch = lay_patch(take, donor, word.start, word.end)
+        first_s, end_s = patch.start / STUDIO_RATE_HZ, patch.resumes / STUDIO_RATE_HZ
+        new_s = min(word.end_s, end_s) - max(word.start_s, first_s)
+        assert new_s >= 0.5 * (word.end_s - word.start_s), word
+
+
+def test_a_long_number_is_one_word() -> None:
+    text = "The house cost $1,234,567.89 and a horse."
+    word = WordTime("$1,234,567.89", 15, 28, 0.9, 5.2)
+    around = ("The", 0, 3, 0.1, 0.3), ("house", 4, 9, 0.3, 0.6), ("and", 29, 32, 5.2, 5.4)
+    words = sorted([word, *(WordTime(*one) for one in around)], key=lambda one: one.start)
+    take, _ = speaker().speak(text)
+    take = Clip(take.samples[: 6 * STUDIO_RATE_HZ])
+    lay_patch(AlignedClip(take, words), AlignedClip(take, words), word.start, word.end)
+
+
 def test_a_clause_is_enough() -> None:
     text = SENTENCES[0]
     offset = text.index("and")

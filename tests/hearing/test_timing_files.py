@@ -22,7 +22,7 @@ from studio.hearing.word_times import PhonemeTime, WordTime
 FIRST = TimedLine(
     1,
     "Ann",
-    "Hello, “you”! It's <me>. Bye",
+    "Hello, “you”! It's &me&. Bye",
     0.0,
     3.0,
     (
@@ -152,9 +152,20 @@ def test_captions_of_sentences_have_the_time_of_each_word() -> None:
     assert written(TimingFormat.SENTENCES_VTT) == (
         "WEBVTT\n"
         "\n00:00:00.100 --> 00:00:00.900\n<v Ann>Hello,<00:00:00.600> “you”!</v>\n"
-        "\n00:00:01.500 --> 00:00:02.000\n<v Ann>It's<00:00:01.700> &lt;me&gt;.</v>\n"
+        "\n00:00:01.500 --> 00:00:02.000\n<v Ann>It's<00:00:01.700> &amp;me&amp;.</v>\n"
         "\n00:00:02.200 --> 00:00:02.600\n<v Ann>Bye</v>\n"
     )
+
+
+@pytest.mark.parametrize(
+    "format_", [one for one in TimingFormat if one.value.endswith((".vtt", ".srt", "Grid"))]
+)
+def test_captions_and_tiers_have_no_tags_and_stage_directions(format_: TimingFormat) -> None:
+    text = "(whispering) Hello, [pause 1s] you"
+    words = (WordTime("Hello", 13, 18, 0.1, 0.5), WordTime("you", 31, 34, 1.6, 1.9))
+    data = written(format_, (TimedLine(1, "Ann", text, 0.0, 2.0, words),))
+    assert "you" in data
+    assert not any(one in data for one in ("whisper", "pause", "(", "[pa"))
 
 
 def test_captions_of_words() -> None:
@@ -162,6 +173,20 @@ def test_captions_of_words() -> None:
         "1\n00:00:00,100 --> 00:00:00,500\nHello,",
         "2\n00:00:00,600 --> 00:00:00,900\n“you”!",
     ]
+    webvtt = written(TimingFormat.WORDS_VTT).splitlines()
+    assert [one for one in webvtt if one.startswith("<v Ann>")] == [
+        "<v Ann>Hello,</v>", "<v Ann>“you”!</v>", "<v Ann>It's</v>", "<v Ann>&amp;me&amp;.</v>",
+        "<v Ann>Bye</v>",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("format_", list(TimingFormat))
+@pytest.mark.parametrize("duration_s", [0.0, 3.0])
+def test_a_scene_in_which_nothing_is_said_has_a_file_too(
+    format_: TimingFormat, duration_s: float
+) -> None:
+    data = write_timing((), format_, duration_s)
+    assert bool(data) != format_.value.endswith(".srt")
 
 
 def test_captions_as_another_reader_has_them(tmp_path: Path) -> None:

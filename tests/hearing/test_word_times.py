@@ -174,6 +174,15 @@ def test_words_without_spaces(voice: KnownVoice, reader: DraftReader) -> None:
     assert len(words) > 8
 
 
+def test_phrases_of_japanese(voice: KnownVoice, reader: DraftReader) -> None:
+    """ESpeak NG has one event for a clause."""
+    text = "今日はとても良い天気です。コーヒーを飲む。"
+    clip = Clip(np.random.default_rng(0).normal(0, 0.1, 96_000).astype(np.float32))
+    words = align_words(clip, text, "ja", reader=reader)
+    assert [one.word for one in words] == ["今日はとても", "良い", "天気です", "コーヒーを", "飲む"]
+    assert all(a.start_s < a.end_s <= b.start_s for a, b in pairwise(words))
+
+
 def test_a_pause_in_a_take_belongs_to_no_word(voice: KnownVoice, reader: DraftReader) -> None:
     first, second = (voice.speak(text, "en", "f4") for text in ("Come closer,", "said the fox."))
     silence = Clip.silence(3.0).samples

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from studio.dialog.directions import cut_directions
 from studio.hearing.draft_reading import find_words
+from studio.hearing.timing_files import TimedLine, show_line
 from studio.hearing.word_times import WordTime
 from studio.hearing.written_words import place_in_written
 
@@ -28,6 +31,30 @@ def placed(spoken: str, written: str) -> list[tuple[str, float, float]]:
 
 def test_one_word_for_one() -> None:
     assert placed("Ask Doctor Who", "Ask Dr. Who") == [("Ask", 0, 1), ("Dr", 1, 2), ("Who", 2, 3)]
+
+
+def test_stage_directions_have_no_time() -> None:
+    assert placed("How softly, for it", "(whispering) How softly, (softly) for it") == [
+        ("How", 0, 1), ("softly", 1, 2), ("for", 2, 3), ("it", 3, 4),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("[laugh] Well, [pause 1s] I never [sigh].", "Well, I never."),
+        ("(whispering) Wait (softly) here [sigh] [laugh], Ben [cough]", "Wait here, Ben"),
+        ("[direction: to Ben] So you came[laugh]back.", "So you came back."),
+        ("Out.[pause:2s]Now (and I mean it)!", "Out. Now (and I mean it)!"),
+        ("No tags, 日本 🚤.", "No tags, 日本 🚤."),
+        ("[pause 1s]", ""),
+    ],
+)
+def test_captions_show_what_is_said(written: str, shown: str) -> None:
+    words = place_in_written(said(cut_directions(written)), written)
+    line = show_line(TimedLine(1, "Ida", written, 0.0, 9.0, words))
+    assert line.text == shown
+    assert [line.text[one.start : one.end] for one in line.words] == [one.word for one in words]
 
 
 def test_many_for_one() -> None:

@@ -83,6 +83,13 @@ def test_each_slip_is_marked_in_its_place_and_kept(studio: Studio) -> None:
     assert "burning" in body["recognised"]
 
 
+def test_stage_directions_are_no_missing_words(studio: Studio) -> None:
+    directed = f"(whispering) {GOOD[:11]}(to her friend, softly) {GOOD[11:]}"
+    session = project(studio, directed)
+    rendered(session)
+    assert [kinds for _, kinds in checked(session)] == [[]]
+
+
 def test_odd_lines_get_one_clear_mark_each_and_are_ready(studio: Studio) -> None:
     session = project(studio, MUSIC, GOOD, "🎉 🎉")
     session.edit(

@@ -131,6 +131,16 @@ def test_pronunciations_are_timed_at_the_words_that_are_written(
     assert all(a.end_s <= b.start_s + 0.001 for a, b in pairwise(words))
 
 
+def test_stage_directions_are_no_words_of_a_take(studio: Studio, aligner: CountedAligner) -> None:
+    session = open_scene(studio, "Ida: (whispering) How long must we wait (softly) for it?")
+    rendered(session)
+    wait_until_timed(session)
+    (take,) = takes_of(session)
+    words = [word.word for word in read_words(take).words]
+    assert words == ["How", "long", "must", "we", "wait", "for", "it"]
+    assert aligner.texts == ["How long must we wait for it?"]
+
+
 def test_words_are_read_in_the_language_of_the_script(
     studio: Studio, aligner: CountedAligner
 ) -> None:

@@ -35,7 +35,7 @@ def test_a_dialog_s_words_and_sentences(client: TestClient, dialog_id: str) -> N
     both = {"timestamp_granularities[]": ["word", "segment"]}
     body = client.get(f"/v1/dialogs/{dialog_id}/timestamps", params=both).json()
     assert body["task"] == "align"
-    assert body["text"] == "Good evening. Is it late?\nWell [pause:1s] no."
+    assert body["text"] == "Good evening. Is it late?\nWell no."
     assert [one["word"] for one in body["words"]] == [
         "Good", "evening", "Is", "it", "late", "Well", "no",
     ]  # fmt: skip
@@ -51,10 +51,11 @@ def test_a_dialog_s_words_and_sentences(client: TestClient, dialog_id: str) -> N
     ("wanted", "names"),
     [([], {"segments"}), (["word"], {"words"}), (["segment"], {"segments"})],
 )
+@pytest.mark.parametrize("name", ["timestamp_granularities[]", "timestamp_granularities"])
 def test_only_what_is_asked_for(
-    client: TestClient, dialog_id: str, wanted: list[str], names: set[str]
+    client: TestClient, dialog_id: str, wanted: list[str], names: set[str], name: str
 ) -> None:
-    asked = {"timestamp_granularities[]": wanted}
+    asked = {name: wanted}
     body = client.get(f"/v1/dialogs/{dialog_id}/timestamps", params=asked).json()
     assert body.keys() & {"words", "segments"} == names
 
@@ -67,6 +68,20 @@ def test_files_of_a_dialog(client: TestClient, dialog_id: str) -> None:
     assert client.get(at, params={"format": "rhubarb.tsv"}).text.startswith("0.00\tX\n")
     assert client.get(at, params={"format": "mp3"}).status_code in (400, 422)
     assert client.get(at, params={"timestamp_granularities[]": "letter"}).status_code in (400, 422)
+
+
+def test_names_that_differ_in_case_are_one_speaker_and_directions_no_words(
+    client: TestClient,
+) -> None:
+    script = "IDA: (whispering) Good evening.\nIda: [laugh] Well, (softly) no."
+    answer = client.post("/v1/dialogs", json={"input": script, "stream": True})
+    at = f"/v1/dialogs/{events_of(answer.text)[-1]['dialog']['id']}/timestamps"
+    body = client.get(at, params={"timestamp_granularities[]": ["word", "segment"]}).json()
+    assert [one["word"] for one in body["words"]] == ["Good", "evening", "Well", "no"]
+    assert [one["text"] for one in body["segments"]] == ["Good evening.", "Well, no."]
+    grid = client.get(at, params={"format": "TextGrid"}).text
+    assert 'name = "IDA"' in grid
+    assert 'name = "Ida"' not in grid
 
 
 def test_no_times_while_it_is_rendered(open_studio: OpenStudio) -> None:
@@ -97,6 +112,11 @@ def test_speech_ends_with_the_times_of_its_words(client: TestClient) -> None:
     loud = np.flatnonzero(np.abs(samples) > 0.02) / rate_hz
     assert words[0]["start"] == pytest.approx(loud[0], abs=0.1)
     assert words[-1]["end"] == pytest.approx(loud[-1], abs=0.15)
+    directed = events_of(
+        client.post("/v1/audio/speech", json=asked | {"input": "(softly) Good evening."}).text
+    )
+    assert [one["word"] for one in directed[-1]["words"]] == ["Good", "evening"]
+    assert directed[-1]["segments"][0]["text"] == "Good evening."
     half = [one["start"] / 2 for one in words]
     assert [one["start"] for one in fast[-1]["words"]] == pytest.approx(half, abs=0.002)
 

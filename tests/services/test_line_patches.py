@@ -16,11 +16,12 @@ from scenes import OpenStudio
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.espeak.backend import DraftBackend
-from studio.dialog.formats.dialog_file import read_dialog_text
+from studio.dialog.formats.dialog_file import Format, read_dialog_text
 from studio.errors import BadInput, Cancelled, Conflict, NotFound, SpeechFailed
 from studio.hearing.word_check import WordCheck
 from studio.project.history import Author
 from studio.project.line_states import LineView
+from studio.project.scene_export import export_script
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, TakeStore, read_take_record
 from studio.services.studio import Studio
@@ -238,6 +239,19 @@ def test_only_the_part_between_pauses_is_spoken_and_pauses_move_along(
     assert new.pauses == (old.pauses[0], tuple(at + by for at in old.pauses[1]))
     assert old.pauses[0][1] < new.patch.start < new.patch.end < new.pauses[1][0]
     assert_rest_is_kept(session, old, new)
+
+
+def test_words_around_a_pause_keep_it(studio: Studio) -> None:
+    session = project(studio, "Nobody came at all. [pause 1s] I sat by the window all day.")
+    old = view_of(session).take
+    new = say_again(studio, session, "at all. [pause 1s] I sat")
+    assert_rest_is_kept(session, old, new)
+    assert new.pauses is None  # which is looked for in the sound, as of older takes
+    data, _ = export_script(session, Format.SRT)
+    assert [row for row in data.decode().splitlines() if row.startswith("Ida")] == [
+        "Ida: Nobody came at all.",
+        "Ida: I sat by the window all day.",
+    ]
 
 
 def test_what_cant_be_said_again_is_refused_and_nothing_changes(studio: Studio) -> None:

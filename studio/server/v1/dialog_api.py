@@ -279,6 +279,9 @@ def timestamps(
     store: DialogStoreDep,
     dialog_id: str,
     granularities: Annotated[list[Granularity], Query(alias="timestamp_granularities[]")] = [],  # noqa: B006
+    named_plainly: Annotated[  # as in a JSON body, and by clients that add no brackets
+        list[Granularity], Query(alias="timestamp_granularities", include_in_schema=False)
+    ] = [],  # noqa: B006
     format_: Annotated[TimingFormat | None, Query(alias="format")] = None,
 ) -> DialogTimings | Response:
     """When each word and sentence of the finished audio is said."""
@@ -287,7 +290,7 @@ def timestamps(
         raise Conflict("The dialog is still being rendered; follow its events to the end.")
     lines, duration_s, _ = time_render(stream.job, stream.dialog, studio.aligner)
     if format_ is None:
-        return describe_timings(lines, duration_s, granularities)
+        return describe_timings(lines, duration_s, [*granularities, *named_plainly])
     return Response(
         write_timing(lines, format_, duration_s),
         media_type="application/octet-stream",

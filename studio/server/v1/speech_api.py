@@ -6,6 +6,7 @@ import asyncio
 import base64
 import logging
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from starlette.types import Receive, Scope, Send
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.encode import StreamEncoder, Tempo
+from studio.dialog.directions import cut_directions
 from studio.dialog.model import Dialog, Speech, paragraph
 from studio.engine.engine import Render
 from studio.errors import StudioError
 from studio.hearing.timing_files import TimedLine, place_in_scene
 from studio.hearing.word_aligner import WordAligner
+from studio.hearing.written_words import place_in_written
 from studio.server.error_responses import DOCUMENTED, SPEECH_HANDLERS, speech_error_body
 from studio.server.policies import (
     SPEECH_BYTES,
@@ -173,12 +176,13 @@ class SpokenAudio:
         clip, line = Clip(np.concatenate(self._spoken)), self._line
         assert isinstance(line, Speech)
         try:
-            found = self._aligner.align(clip, line.text, line.language)
+            found = self._aligner.align(clip, cut_directions(line.text), line.language)
         except StudioError as error:
             log.warning("the words of a speech request aren't timed: %s", error)
             return {}
         pace = self._body.speed
         timed = TimedLine(1, line.speaker, line.text, 0.0, clip.duration_s / pace)
+        found = replace(found, words=place_in_written(found.words, line.text))
         timed = place_in_scene(timed, found.moved(0.0, pace=pace))
         stamps = describe_timings([timed], timed.end_s, wanted)
         return stamps.model_dump(include={"words", "segments", "duration"}, exclude_none=True)

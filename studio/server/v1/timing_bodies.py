@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from studio.hearing.timing_files import TimedLine, list_sentences
+from studio.hearing.timing_files import TimedLine, list_sentences, show_line
 
 Granularity = Literal["word", "segment"]
 """As OpenAI's speech-to-text names them."""
@@ -54,7 +54,7 @@ def describe_timings(
     ]
     return DialogTimings(
         duration=round(duration_s, 3),
-        text="\n".join(line.text for line in lines),
+        text="\n".join(show_line(line).text for line in lines),
         words=words if "word" in wanted else None,
         segments=sentences if "segment" in wanted else None,
     )
