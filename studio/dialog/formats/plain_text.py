@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import dropwhile, takewhile
@@ -166,7 +165,7 @@ class _PlainTextReader:
         self._is_marked = is_marked
         # Each row is asked about when names are counted, and when it is read.
         self._header_of = cache(header_of)
-        manners = find_surnames(rows) | find_manners(self._list_headers())
+        manners = find_surnames(rows) | find_manners(set(self._list_speakers()))
         if manners:
             self._header_of = cache(partial(_header_with_manner, manners))
         self.names = Counter(names_of(rows, self._header_of))
@@ -186,11 +185,14 @@ class _PlainTextReader:
         # Whether a direction beside a name is all so far, and the words come below an empty row.
         self._is_open = False
 
-    def _list_headers(self) -> Iterator[Header]:
+    def _list_speakers(self) -> Iterator[str]:
         for _, row in self._rows:
-            with suppress(ScriptError):
-                if (header := self._header_of(row)) is not None:
-                    yield header
+            try:
+                header = self._header_of(row)
+            except ScriptError:
+                continue
+            if header is not None:
+                yield header.speaker
 
     def read_all(self) -> None:
         rows = list(place_rows(self._rows))

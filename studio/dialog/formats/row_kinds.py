@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -251,22 +251,24 @@ _ROLES = word_set(
 )
 
 
-def find_manners(headers: Iterable[Header]) -> dict[str, Header]:
+def find_manners(speakers: Collection[str]) -> dict[str, Header]:
     """Names with how their words are said beside them, and the header without it, by the name.
 
     `Mira (suspicious)` is Mira where `Mira` speaks as well, or `Mira (cold)`; `Host (Anna)` and
     `Anna (older)` are names.
     """
+    if not any(one.endswith((")", "）")) for one in speakers):
+        return {}
     bare: set[str] = set()
     beside: dict[str, dict[str, Header]] = {}
-    for header in headers:
-        found = _BESIDE.fullmatch(header.speaker)
+    for speaker in speakers:
+        found = _BESIDE.fullmatch(speaker)
         if found is None or not _may_be_manner(found["name"], found["how"]):
-            bare.add(name_key(header.speaker))
+            bare.add(name_key(speaker))
         else:
             how = write_direction(found["how"], is_first=True)
             plain = Header(found["name"], Attributes(), how)
-            beside.setdefault(name_key(found["name"]), {})[header.speaker] = plain
+            beside.setdefault(name_key(found["name"]), {})[speaker] = plain
     return {
         written: plain
         for name, written_so in beside.items()
