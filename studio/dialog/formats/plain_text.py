@@ -44,6 +44,7 @@ from studio.dialog.formats.row_kinds import (
     is_cue,
     is_farewell,
     is_heading,
+    is_instruction,
     is_numeral,
     is_ornament,
     is_preface,
@@ -213,10 +214,10 @@ class _PlainTextReader:
         """The number of the row from which a language model offers what else it can do."""
         found = math.inf
         for row in reversed(rows[-_MOST_FAREWELL_ROWS:]):
-            text = acted_words(row.text) or row.text
+            text = acted_words(row.text) or plain_bold(row.text)
             if row.begins and text and is_farewell(text):
                 found = row.number
-            elif text and _may_be_said(text):
+            elif text and (_may_be_said(text) or is_cue(text)):
                 break
         return found
 
@@ -365,6 +366,8 @@ class _PlainTextReader:
             self._add_cue(row.text, row.number)
         elif row.begins and self._is_headed(row):
             self._narrate(row.text, row.number, UnspokenKind.HEADING)
+        elif row.text.startswith(("△", "▲")):  # action in Chinese screenplays
+            self._narrate(row.text[1:].strip(), row.number, UnspokenKind.ACTION)
         elif is_remark(row.text):
             self._narrate(row.text.strip("| "), row.number, UnspokenKind.NOTE)
         else:
@@ -389,6 +392,7 @@ class _PlainTextReader:
         text, number, header = row.text, row.number, self._header_of(row.text)
         is_said = header is not None and bool(header.text)
         about = key_and_value(text) if header is None or self._is_marked else None
+        is_said = is_said and not is_instruction(text)
         if is_preface(text) and (row.begins or row.ends) and not is_said:
             self._remarks.add(PREFACE_NOTICE, number, text)
         elif begins_cast_list(text) and not self._is_cast_list:
