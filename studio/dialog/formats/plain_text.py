@@ -192,7 +192,9 @@ class _PlainTextReader:
                 header = self._header_of(row)
             except ScriptError:
                 continue
-            if header is not None:
+            # In brackets stands a name as it is, as the studio writes one that may be mistaken.
+            is_exact = row.startswith("[") and header is not None and header.speaker.endswith(")")
+            if header is not None and not is_exact:
                 yield header.speaker
 
     def read_all(self) -> None:
@@ -558,6 +560,8 @@ def _may_be_said(row: str) -> bool:
 
 def _header_with_manner(manners: Mapping[str, Header], row: str) -> Header | None:
     header = header_of(row)
+    if row.startswith("["):
+        return header
     plain = manners.get(header.speaker) if header is not None else None
     if header is None or plain is None:
         return header
