@@ -32,7 +32,10 @@ _BLOCKS = regex.compile(
     """,
     regex.VERBOSE,
 )
-_BLOCK_SIGNS = tuple("#-*_>`")
+_BLOCK_SIGNS = tuple("#-*_>`0123456789")
+_BOLD_ABOVE = regex.compile(r"\*\*[^*\n]{1,60}\*\*\s*\n")
+_LISTED_NAME = regex.compile(r"[-*+•]\s+\p{Lu}[^:：]{0,40}[:：]\s")
+_FEWEST_LISTED = 2
 _NAMED = regex.compile(r"(?P<name>[^:：]{1,60})[:：](?:\s|\*)")
 _BOLD_NAME = regex.compile(r"\*\*[^*:：]{1,60}(?:[:：]\*\*|\*\*\s*[:：])")
 _HOW = regex.compile(r"\([^()]{1,80}\)")
@@ -68,7 +71,8 @@ def has_blocks(rows: list[Row]) -> bool:
     """Whether text is Markdown: it has rules, quotes or names in bold, not only comments."""
     found = [row for _, row in rows if row.startswith(_BLOCK_SIGNS) and _BLOCKS.match(row)]
     # `# Scene one` alone is a comment of a script, or a title.
-    return any(not _HEADING.match(row) for row in found)
+    listed = sum(row[:1] in "-*+•" and bool(_LISTED_NAME.match(row)) for _, row in rows if row)
+    return listed >= _FEWEST_LISTED or any(not _HEADING.match(row) for row in found)
 
 
 def has_bold_names(rows: list[Row]) -> bool:
@@ -127,7 +131,8 @@ def _prefix(tokens: list[Token], idx: int) -> str:
         return ""
     named, number = _NAMED.match(tokens[idx].content), tokens[idx - 2].info
     if named is None:
-        return f"{number}. " if number else ""
+        is_name = _BOLD_ABOVE.match(tokens[idx].content) is not None
+        return f"{number}. " if number and not is_name else ""
     # `- **A point:** …` in a list is no speaker, unless he says more than that.
     is_point = sum(one.content.startswith(named["name"]) for one in tokens) == 1
     is_point = is_point and not _is_list_of_speakers(tokens)

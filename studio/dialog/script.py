@@ -69,10 +69,12 @@ _NOBODY = regex.compile(
       (?:\d+|[ivxlc]+|one|two|three|four|five|six|seven|eight|nine|ten)
     | (?:int|ext|i/e)\b.* | (?:[\w\s]+\s)?(?:cut|fade|dissolve)\s+(?:to|in|out|up)(?:\s+black)?
     | title | scene | at\s+rise | setting | characters | dramatis\s+personae | duration | genre
-    | logline | synopsis
+    | logline | synopsis | (?:[eé]pisodio|épisode|episódio|folge)\s\d+ | 人物 | 登場人物
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
+# Before a colon such a name may be taken for a numbered cue, or for a name and a direction.
+_MISTAKEN = regex.compile(r"^\d{1,4}[.):]?\s|[(（][^\p{Lu}()（）][^()（）]*[)）]$")
 _NO_ATTRIBUTES = Attributes()
 _NAME_AND_HOW = regex.compile(
     r"(?P<name>[^()（）]*[^()（）\s])\s*[(（](?P<how>[^()（）]{1,80})[)）]\s*"
@@ -121,7 +123,8 @@ def write_header(speaker: str, attributes: Attributes) -> str:
 
 @lru_cache(maxsize=1_000)  # as for `_plain_name`
 def _write_plain_header(name: str) -> str:
-    for plain in (f"{name}:", f"[{name}]"):
+    forms = (f"[{name}]",) if _MISTAKEN.search(name) else (f"{name}:", f"[{name}]")
+    for plain in forms:
         if _reads_as(plain, name):
             return plain
     return f"[{name} |]"

@@ -17,7 +17,7 @@ from studio.dialog.formats.dialog_file import (
     import_dialog,
     read_dialog_text,
 )
-from studio.dialog.model import Speech, SpeechLimits, Unspoken
+from studio.dialog.model import Dialog, Speech, SpeechLimits, Unspoken
 from studio.dialog.planning import FailedSegment, SpeechSegment, plan
 
 FOLDER = Path(__file__).parent / "written_forms"
@@ -105,3 +105,12 @@ def test_nothing_is_lost_without_a_notice(name):
         )
     }
     assert lost == {}
+
+
+@pytest.mark.parametrize(
+    "names", [["Mira", "Mira (cold)"], ["1 Lord", "2 Lady", "3 Gent"], ["小梅", "小梅（生气地）"]]
+)
+def test_names_that_look_like_a_form_survive_a_script(names):
+    lines = tuple(Speech(name, f"I am {number}.") for number, name in enumerate(names * 2))
+    written = export_dialog(Dialog(lines), Format.SCRIPT)
+    assert import_dialog(written, "scene.txt").dialog == Dialog(lines)

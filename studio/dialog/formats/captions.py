@@ -11,6 +11,7 @@ from itertools import pairwise
 import regex
 
 from studio.dialog.attributes import Attributes, check_language
+from studio.dialog.directions import is_direction
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import (
     MAX_PAUSE_S,
@@ -300,6 +301,10 @@ def _find_header(line: str) -> Header | None:
         header = parse_header(line)
     except (ScriptError, NameRejected):
         return None
+    if header is not None and line.startswith("[") and "," in header.speaker:
+        name, _, how = header.speaker.partition(",")  # `[Mira, whispering] …`
+        if is_direction(how):
+            header = Header(name.strip(), header.attributes, f"({how.strip()}) {header.text}")
     is_sound = header and not header.text and line.startswith("[") and "|" not in line
     return None if is_sound else header
 

@@ -199,11 +199,11 @@ def _find_below(text: str) -> _Chat | None:
         if len(found) < 2 or not 0 < found[0] <= _MOST_ROWS_ABOVE:
             continue
         rows = list(_rows(text))
-        told = [one for one in rows[: found[0]] if _STAMPED.match(one[1])]
-        above = [one for one in rows[: found[0]] if one not in told]
+        left = [one for one in rows[: found[0]] if _STAMPED.match(one[1])]
+        above = [one for one in rows[: found[0]] if one not in left]
         chat = _messages(rows[found[0] :], form)
         if chat is not None and not any(_is_said(row, chat.said) for _, row in above):
-            chat.above, chat.left = above, told + chat.left
+            chat.above, chat.left = above, left + chat.left
             return chat
     return None
 

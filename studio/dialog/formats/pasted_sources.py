@@ -241,7 +241,9 @@ def write_yaml_lines(text: str) -> str | None:
         keys = {role_of(one["key"]): idx for idx in range(start, end) if (one := found[idx])}
         if Role.TEXT not in keys or Role.SPEAKER not in keys:
             return None
-        values = {role: str(found[idx]["value"] or "") for role, idx in keys.items()}
+        values = {
+            role: str(one["value"] or "") for role, idx in keys.items() if (one := found[idx])
+        }
         how = _direction(values.get(Role.DIRECTION))
         written[keys[Role.TEXT]] = f"[{values[Role.SPEAKER]}] {how}{values[Role.TEXT]}"
     return "\n".join("" if _YAML_LIST.fullmatch(row) else row for row in written)

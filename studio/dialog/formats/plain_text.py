@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import dropwhile, takewhile
@@ -45,6 +44,7 @@ from studio.dialog.formats.row_kinds import (
     is_cue,
     is_farewell,
     is_heading,
+    is_instruction,
     is_numeral,
     is_ornament,
     is_preface,
@@ -166,7 +166,7 @@ class _PlainTextReader:
         self._is_marked = is_marked
         # Each row is asked about when names are counted, and when it is read.
         self._header_of = cache(header_of)
-        manners = find_surnames(rows) | find_manners(self._list_headers())
+        manners = find_surnames(rows) | find_manners(set(self._list_speakers()))
         if manners:
             self._header_of = cache(partial(_header_with_manner, manners))
         self.names = Counter(names_of(rows, self._header_of))
@@ -186,11 +186,16 @@ class _PlainTextReader:
         # Whether a direction beside a name is all so far, and the words come below an empty row.
         self._is_open = False
 
-    def _list_headers(self) -> Iterator[Header]:
+    def _list_speakers(self) -> Iterator[str]:
         for _, row in self._rows:
-            with suppress(ScriptError):
-                if (header := self._header_of(row)) is not None:
-                    yield header
+            try:
+                header = self._header_of(row)
+            except ScriptError:
+                continue
+            # In brackets stands a name as it is, as the studio writes one that may be mistaken.
+            is_exact = row.startswith("[") and header is not None and header.speaker.endswith(")")
+            if header is not None and not is_exact:
+                yield header.speaker
 
     def read_all(self) -> None:
         rows = list(place_rows(self._rows))
@@ -211,10 +216,10 @@ class _PlainTextReader:
         """The number of the row from which a language model offers what else it can do."""
         found = math.inf
         for row in reversed(rows[-_MOST_FAREWELL_ROWS:]):
-            text = acted_words(row.text) or row.text
+            text = acted_words(row.text) or plain_bold(row.text)
             if row.begins and text and is_farewell(text):
                 found = row.number
-            elif text and _may_be_said(text):
+            elif text and (_may_be_said(text) or is_cue(text)):
                 break
         return found
 
@@ -363,6 +368,8 @@ class _PlainTextReader:
             self._add_cue(row.text, row.number)
         elif row.begins and self._is_headed(row):
             self._narrate(row.text, row.number, UnspokenKind.HEADING)
+        elif row.text.startswith(("△", "▲")):  # action in Chinese screenplays
+            self._narrate(row.text[1:].strip(), row.number, UnspokenKind.ACTION)
         elif is_remark(row.text):
             self._narrate(row.text.strip("| "), row.number, UnspokenKind.NOTE)
         else:
@@ -387,6 +394,7 @@ class _PlainTextReader:
         text, number, header = row.text, row.number, self._header_of(row.text)
         is_said = header is not None and bool(header.text)
         about = key_and_value(text) if header is None or self._is_marked else None
+        is_said = is_said and not is_instruction(text)
         if is_preface(text) and (row.begins or row.ends) and not is_said:
             self._remarks.add(PREFACE_NOTICE, number, text)
         elif begins_cast_list(text) and not self._is_cast_list:
@@ -552,6 +560,8 @@ def _may_be_said(row: str) -> bool:
 
 def _header_with_manner(manners: Mapping[str, Header], row: str) -> Header | None:
     header = header_of(row)
+    if row.startswith("["):
+        return header
     plain = manners.get(header.speaker) if header is not None else None
     if header is None or plain is None:
         return header

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -56,12 +56,15 @@ _HEADING = regex.compile(
     | (?:[\p{Lu}\s]+\s)?(?:CUT|FADE|DISSOLVE)\s(?:TO|IN|OUT|UP)(?:\sBLACK)?[.:]?
     | (?:the\s)?end(?:\sof\s(?:act|scene|episode|part|play)\b.{0,40})?\.?
     | (?:page|panel)\s(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten)\b.{0,200}
+    | (?:[eé]pisodio|épisode|episódio|folge)\s\d+(?:\s?[.:–—-].{0,80})?
+    | fin(?:e)?(?:\s(?:de|del)\b.{0,40})?\.? | ende\.? | конец\.?
+    | (?:シーン|場面)\s?\d+.{0,40}
     | cold\sopen(?:ing)? | teaser | (?:opening|closing|end)\scredits | credits | interval
     | (?:curtain|black-?out|telón|rideau|vorhang|sipario)\.? | dramatis\spersonae\.?
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
-_CUE = regex.compile(rf"{CUE_WORDS}\s*[:：–—-].*", regex.IGNORECASE)
+_CUE = regex.compile(rf"{CUE_WORDS}\s*[:：–—-].*|(?:SE|BGM)：.*", regex.IGNORECASE)
 _CUE_BEGINS = regex.compile(rf"{CUE_WORDS}\b", regex.IGNORECASE)
 _BRACKETED = regex.compile(
     r"\[(?P<inside>[^\[\]|]*)\]\.?|[(（](?P<inside>[^()（）]*)[)）]\.?|【(?P<inside>[^【】]*)】"
@@ -72,7 +75,7 @@ _BEHIND_ROLE = regex.compile(
     r"(?P<name>\p{Lu}[\p{Lu} .'’-]{1,40}),\s(?P<role>\p{Lu}[\p{Lu}\d &/.,'’-]{1,60})[:：]"
     r"\s*(?P<text>.*)"
 )
-_KEYED = regex.compile(r"(?P<key>[\p{L} ]{3,30})[:：]\s*(?P<value>.*)")
+_KEYED = regex.compile(r"(?P<key>[\p{L} ]{2,30})[:：]\s*(?P<value>.*)")
 _BOLD = regex.compile(r"\*\*(?P<name>[^*]{1,100})\*\*")
 _BOLD_DASH = regex.compile(
     r"(?P<sign>(?:[-*+]\s|>\s|\d{1,3}[.)]\s)?)\*\*(?P<name>[^*:：]{1,40})\*\*\s+[–—-]\s+(?=\S)"
@@ -86,6 +89,7 @@ _CALLED = regex.compile(
 _ABOUT = word_set(
     "format voices hosts guests audience duration setting characters cast title author genre tone"
     " style topic length runtime date visuals synopsis logline summary theme"
+    " 人物 登場人物 时间 地点 場所"
 )
 _PREFACE = regex.compile(
     r"""
@@ -94,8 +98,8 @@ _PREFACE = regex.compile(
       (?: here(?:['’]s|\sis|\sare)\b | below\s(?:is|you) | the\sfollowing\b
         | this\sis\s(?:a|the|your)\b | i(?:['’]ve|\shave)\s(?:written|created|made|prepared)
         | as\srequested\b | here\s(?:you\sgo|we\sgo|it\sis)\b
-        | (?:please\s)?(?:tts|read|speak|say|convert|narrate)\b.{0,40}\b(?:following|conversation
-          |dialog(?:ue)?|script|text)
+        | (?:please\s)?(?:tts|generate|create|produce|perform|read|speak|say|convert|narrate)\b
+          .{0,40}\b(?:following|conversation|dialog(?:ue)?|script|text)
         | (?:please\s)?(?:read|speak|say|narrate)\s(?:this|it|aloud|in\san?|with)\b.{0,200}[:：]$
         | make\s.{1,80}\bsound\b.{0,200}[:：]$ )
       .{0,400}
@@ -110,11 +114,16 @@ _ABOUT_SCRIPT = regex.compile(
     regex.IGNORECASE,
 )
 _FAREWELL = regex.compile(
-    r"(?:(?:i(?:['’]ve)?\s.{1,120}[.!]\s)?let\sme\sknow|does\sthis\swork|enjoy!|would\syou\slike\s(?:me|another|a)|feel\sfree\sto|i\shope\s(?:this|that|you)"
+    r"(?:(?:i(?:['’]ve)?\s.{1,120}[.!]\s)?let\sme\sknow|does\sthis\swork|enjoy!|this\s(?:dialog(?:ue)?|script|scene|conversation|version)\b|would\syou\slike\s(?:me|another|a)|feel\sfree\sto|i\shope\s(?:this|that|you)"
     r"|if\syou(?:['’]d|\swould|\swant|\sneed)\b.*\b(?:i\scan|let\sme)|want\sme\sto|hope\sthis)",
     regex.IGNORECASE | regex.VERBOSE,
 )
 _COPYRIGHT = regex.compile(r"(?:copyright\s)?(?:©|\(c\)\s)|copyright\s\d{4}\b", regex.IGNORECASE)
+_NOTES = regex.compile(
+    r"(?:production|performance|director['’]?s|sound|voice|usage)\snotes?\s*[:：]?",
+    regex.IGNORECASE,
+)
+_INSTRUCTS = regex.compile(r"(?:style|voice|audio|tone)\sinstructions?\s*[:：].*", regex.IGNORECASE)
 _COUNTED = regex.compile(
     r"(?:word\scount|(?:(?:estimated|approximate|total)\s)?(?:run(?:ning)?|reading)\s?(?:time|length))"
     r"\s*[:：].*",
@@ -238,7 +247,7 @@ def header_of(row: str) -> Header | None:
     return header
 
 
-_BESIDE = regex.compile(r"(?P<name>[^()（）]*[^()（）\s])\s*[(（](?P<how>[^()（）]{1,60})[)）]")
+_EXTENDED = regex.compile(r"(?P<name>[^()（）]*[^()（）\s])\s*[(（](?P<how>[^()（）]{1,60})[)）]")
 _IN_SQUARES = regex.compile(
     r"(?P<name>[^:：\[\]()|]{1,60}?)\s\[(?P<how>[^\[\]|:：]{1,60})\]\s*[:：]\s+(?P<text>.*)"
 )
@@ -251,28 +260,35 @@ _ROLES = word_set(
 )
 
 
-def find_manners(headers: Iterable[Header]) -> dict[str, Header]:
+def find_manners(speakers: Collection[str]) -> dict[str, Header]:
     """Names with how their words are said beside them, and the header without it, by the name.
 
     `Mira (suspicious)` is Mira where `Mira` speaks as well, or `Mira (cold)`; `Host (Anna)` and
     `Anna (older)` are names.
     """
+    if not any(one.endswith((")", "）")) for one in speakers):
+        return {}
     bare: set[str] = set()
-    beside: dict[str, dict[str, Header]] = {}
-    for header in headers:
-        found = _BESIDE.fullmatch(header.speaker)
+    extended: dict[str, dict[str, Header]] = {}
+    for speaker in speakers:
+        found = _EXTENDED.fullmatch(speaker)
         if found is None or not _may_be_manner(found["name"], found["how"]):
-            bare.add(name_key(header.speaker))
+            bare.add(name_key(speaker))
         else:
             how = write_direction(found["how"], is_first=True)
             plain = Header(found["name"], Attributes(), how)
-            beside.setdefault(name_key(found["name"]), {})[header.speaker] = plain
+            extended.setdefault(name_key(found["name"]), {})[speaker] = plain
     return {
         written: plain
-        for name, written_so in beside.items()
-        if name in bare or len(written_so) > 1
+        for name, written_so in extended.items()
+        if name in bare or len(written_so) > 1 or _is_surely_manner(written_so)
         for written, plain in written_so.items()
     }
+
+
+def _is_surely_manner(written_so: Collection[str]) -> bool:
+    """Whether a name in capitals has something in small letters beside it: `RENÉ (à part)`."""
+    return all(one.rstrip(")） ").rpartition("(")[0].strip().isupper() for one in written_so)
 
 
 def _may_be_manner(name: str, how: str) -> bool:
@@ -344,7 +360,7 @@ def is_sound(row: str) -> bool:
 
 def is_titled(row: str) -> bool:
     """Whether a row could be a title: a few words that end without a mark."""
-    is_short = len(row.split()) <= _MOST_TITLE_WORDS and row[-1] not in ".!?…:,;]"
+    is_short = len(row.split()) <= _MOST_TITLE_WORDS and row[-1] not in ".!?…:,;]。！？"
     return is_short and not (is_cue(row) or is_heading(row))
 
 
@@ -372,16 +388,24 @@ def begins_cast_list(row: str) -> bool:
 
 def is_preface(row: str) -> bool:
     """Whether a row is what a language model says before a script."""
-    if _YES.fullmatch(row):
+    if _YES.fullmatch(row) or _INSTRUCTS.fullmatch(row):
         return True
     return _PREFACE.fullmatch(row) is not None and _ABOUT_SCRIPT.search(row) is not None
 
 
+def is_instruction(row: str) -> bool:
+    """Whether a row tells a model how to speak: `Style instructions: …`."""
+    return _INSTRUCTS.fullmatch(row) is not None
+
+
 def is_farewell(row: str) -> bool:
     """Whether a row is what a language model offers after a script."""
-    if _COUNTED.fullmatch(row):
+    if _COUNTED.fullmatch(row) or _NOTES.fullmatch(row):
         return True
-    return _FAREWELL.match(row) is not None and header_of(row) is None
+    if _FAREWELL.match(row) is None:
+        return False
+    header = header_of(row)
+    return header is None or not header.text
 
 
 def is_heading(row: str) -> bool:
