@@ -223,6 +223,5 @@ def _shift_pauses(base: Take, patch: Patch) -> tuple[tuple[int, int], ...] | Non
         return None
     by = patch.end - patch.resumes
     return tuple(
-        (start, end) if end <= patch.start else (start + by, end + by)
-        for start, end in base.pauses
+        (start, end) if end <= patch.start else (start + by, end + by) for start, end in base.pauses
     )
