@@ -30,7 +30,7 @@ def place_in_written(words: Sequence[WordTime], written: str) -> tuple[WordTime,
     directions = _find_unspoken_directions(written)
     shown = [
         (start, end)
-        for start, end in find_words(written)
+        for start, end in find_words(written, _find_edges(words, written))
         if not any(first <= start < last for first, last in directions)
     ]
     matcher = SequenceMatcher(
@@ -45,6 +45,20 @@ def place_in_written(words: Sequence[WordTime], written: str) -> tuple[WordTime,
         elif block and said:
             placed += _share(block, said, written)
     return tuple(placed)
+
+
+_NEARBY_CHARS = 80
+
+
+def _find_edges(words: Sequence[WordTime], written: str) -> list[int]:
+    """Where words that stand in the written text, too, begin and end in it."""
+    at, edges = 0, []
+    for word in words:
+        found = written.find(word.word, at, at + _NEARBY_CHARS + len(word.word))
+        if found >= 0:
+            at = found + len(word.word)
+            edges += [found, at]
+    return edges
 
 
 def _share(
