@@ -160,6 +160,11 @@ class Direction:
         """Whether the voice says the words."""
         return self.kind is DirectionKind.SPOKEN
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether a voice that can follows it, in how it says the line."""
+        return self.kind in (DirectionKind.DIRECTION, DirectionKind.DOUBTED)
+
 
 def find_directions(text: str) -> tuple[Direction, ...]:
     """Find the stage directions of a line, and the words at its start that may be one.

@@ -278,11 +278,10 @@ def _cut_sentences(line: TimedLine) -> Iterator[_Cue]:
     if not line.words:
         yield _Cue(line, line.text, line.start_s, line.end_s, (), 0)
         return
-    for start, end in split_sentences(line.text, MAX_CAPTION_CHARS, line.language):
-        words = tuple(word for word in line.words if start <= word.start < end)
-        if words:
-            text = line.text[start:end]
-            yield _Cue(line, text, words[0].start_s, words[-1].end_s, words, start)
+    spans = split_sentences(line.text, MAX_CAPTION_CHARS, line.language)
+    for cue in place_words(spans, line.words):
+        text = line.text[cue.start : cue.end]
+        yield _Cue(line, text, cue.start_s, cue.end_s, cue.words, cue.start)
 
 
 def list_sentences(lines: Sequence[TimedLine]) -> list[TimedLine]:

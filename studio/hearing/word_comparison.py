@@ -319,7 +319,9 @@ def _find_forms_once(
 
 def _most_joined(unit: WordUnit) -> int:
     """How many words of the other side a word may be."""
-    return _MAX_OF_NUMBER if any(char.isdigit() for char in unit.text) else _MAX_JOINED
+    if any(char.isdigit() for char in unit.text):
+        return _MAX_OF_NUMBER
+    return max(_MAX_JOINED, *(one.count(" ") + 1 for one in unit.spellings))
 
 
 def _cost_left_out(unit: WordUnit) -> float:

@@ -12,8 +12,9 @@ import regex
 from studio.dialog.tags import strip_tags
 
 _WORD = regex.compile(
-    r"[$€£¥]?\p{N}[\p{N}.,:/]*\p{N}(?:\p{L}+|\s?[%‰€])?"  # 1,999.99 18:45 $20 35 % 1980s
-    r"|[$€£¥]?\p{N}(?:\p{L}+|\s?[%‰€])?"
+    r"(?:(?<!\S)[-−])?[$€£¥]?\p{N}[\p{N}.,:/]*\p{N}(?:\p{L}+|\s?[%‰€])?"  # 1,999.99 18:45 35 %
+    r"|(?:(?<!\S)[-−])?[$€£¥]?\p{N}(?:\p{L}+|\s?[%‰€])?"  # 7 -7 $7 7th
+    r"|°[CF]\b"
     r"|[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}]\p{M}*"
     r"|\p{L}[\p{L}\p{M}\p{N}]*(?:['’ʼ.&-]\p{L}[\p{L}\p{M}]*)*['’]?"
     r"|[&@+=%#§©°]|\p{So}\p{M}*"
@@ -57,7 +58,28 @@ _SHORT = {
     "vs": ("versus",),
     "&": ("and",),
     "%": ("per cent",),
+    "°c": ("degrees celsius", "degrees"),
+    "°f": ("degrees fahrenheit", "degrees"),
+    "e.g": ("for example",),
+    "i.e": ("that is",),
+    "km": ("kilometers",),
+    "cm": ("centimeters",),
+    "mm": ("millimeters",),
+    "kg": ("kilograms",),
+    "mph": ("miles per hour",),
+    "1/2": ("a half", "one half", "and a half"),
+    "1/3": ("a third", "one third"),
+    "2/3": ("two thirds",),
+    "1/4": ("a quarter", "one fourth"),
+    "3/4": ("three quarters", "three fourths", "and three quarters"),
 }
+_SHORT_ELSEWHERE = {
+    "de": {"dr": "doktor", "prof": "professor", "nr": "nummer", "st": "sankt",
+           "z.b": "zum beispiel", "d.h": "das heißt", "bzw": "beziehungsweise", "ca": "circa"},
+    "es": {"dr": "doctor", "dra": "doctora", "sr": "señor", "sra": "señora", "ud": "usted"},
+    "fr": {"dr": "docteur", "m": "monsieur", "mm": "messieurs", "mme": "madame",
+           "mlle": "mademoiselle"},
+}  # fmt: skip
 _ENDINGS = {
     "n't": (" not",),
     "'re": (" are",),
@@ -68,34 +90,64 @@ _ENDINGS = {
     "'s": (" is", " has"),
 }
 _CURRENCIES = {"$": "dollars", "€": "euros", "£": "pounds", "¥": "yen"}
+_CURRENCIES_ELSEWHERE = {"$": "dollar", "€": "euro", "£": "pfund", "¥": "yen"}
 
 
 def _spell(word: str, language: str) -> tuple[str, ...]:
     """The ways in which a word may be written out."""
-    folded = unicodedata.normalize("NFKC", word).casefold().translate(_APOSTROPHES).strip("'")
+    folded = unicodedata.normalize("NFKC", word).casefold().translate(_FOLDED).strip("'")
+    is_english = language.startswith("en")
     found = [folded]
-    if language.startswith("en"):
+    if is_english:
         found += _SHORT.get(folded, ())
-        for ending, whole in _ENDINGS.items():
-            if folded.endswith(ending) and folded not in _SHORT:
-                found += [folded.removesuffix(ending) + one for one in whole]
+        found += [] if folded in _SHORT else _spell_endings(folded)
+    elif folded in (short := _SHORT_ELSEWHERE.get(language[:2], {})):
+        found.append(short[folded])
     if any(char.isdigit() for char in folded):
-        found += _spell_number(folded)
+        found += _spell_number(folded, is_english=is_english)
+    elif _ROMAN.fullmatch(word):
+        found += [str(_read_roman(word)), f"the {_read_roman(word)}th"]
+    elif "." in folded:
+        found.append(" dot ".join(folded.split(".")))  # an address
     return tuple(dict.fromkeys(found))
 
 
-_APOSTROPHES = str.maketrans(dict.fromkeys("’ʼ‘＇", "'"))
-_NUMBER = regex.compile(r"([$€£¥]?)([\p{N}.,:/]+)\s?([%‰€]?)(\p{L}*)")
+def _spell_endings(folded: str) -> Iterator[str]:
+    """English words without their short endings, of which they may have two: they'd've."""
+    for ending, whole in _ENDINGS.items():
+        if folded.endswith(ending):
+            stem = folded.removesuffix(ending)
+            yield from (one + end for one in (stem, *_spell_endings(stem)) for end in whole)
 
 
-def _spell_number(word: str) -> Iterator[str]:
+_ROMAN = regex.compile(r"(?=\p{L}{2})(X{0,3})(IX|IV|V?I{0,3})")
+_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10}
+
+
+def _read_roman(numeral: str) -> int:
+    values = [_ROMAN_VALUES[char] for char in numeral]
+    pairs = zip(values, [*values[1:], 0], strict=True)
+    return sum(-value if value < following else value for value, following in pairs)
+
+
+_FOLDED = str.maketrans({**dict.fromkeys("’ʼ‘＇", "'"), "⁄": "/", "−": "-"})
+_NUMBER = regex.compile(r"-?([$€£¥]?)([\p{N}.,:/]+)\s?([%‰€]?)(\p{L}*)")
+
+
+def _spell_number(word: str, *, is_english: bool) -> Iterator[str]:
     """How people say a number otherwise than eSpeak NG reads it: years, times, sums, digits."""
     match = _NUMBER.fullmatch(word)
     if match is None:
         return
     sign, digits, mark, ending = match.groups()
+    if word.startswith("-"):
+        yield f"minus {word[1:]}"
+    if not is_english and "," in digits:  # 1.250,50
+        digits = digits.replace(".", "").replace(",", ".")
     plain = digits.replace(",", "")
-    if currency := _CURRENCIES.get(sign or mark):
+    if is_english and digits.isdigit() and len(digits) <= 2 and not ending:
+        yield f"{digits}th"  # of a month
+    if currency := (_CURRENCIES if is_english else _CURRENCIES_ELSEWHERE).get(sign or mark):
         whole, _, cents = plain.partition(".")
         yield f"{whole} {currency} {cents}".strip()
         yield f"{whole} {currency} and {cents} cents" if cents else plain

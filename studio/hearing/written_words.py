@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
@@ -23,17 +23,14 @@ def place_in_written(words: Sequence[WordTime], written: str) -> tuple[WordTime,
     """
     if all(written[one.start : one.end] == one.word for one in words):
         return tuple(words)
-    directions = _find_unspoken_directions(written)
-    shown = [
-        (start, end)
-        for start, end in find_words(written)
-        if not any(first <= start < last for first, last in directions)
-    ]
-    matcher = SequenceMatcher(
-        None, [written[start:end] for start, end in shown], [one.word for one in words], False
-    )
+    is_direction = bytearray(len(written))
+    for start, end in _find_unspoken_directions(written):
+        is_direction[start:end] = b"\1" * (end - start)
+    edges = _find_edges(words, written)
+    shown = [span for span in find_words(written, edges) if not is_direction[span[0]]]
     placed: list[WordTime] = []
-    for kind, from_shown, to_shown, from_said, to_said in matcher.get_opcodes():
+    opcodes = _match([written[start:end] for start, end in shown], [one.word for one in words])
+    for kind, from_shown, to_shown, from_said, to_said in opcodes:
         block, said = shown[from_shown:to_shown], words[from_said:to_said]
         if kind == "equal" or len(block) == len(said):
             pairs = zip(said, block, strict=True)
@@ -41,6 +38,26 @@ def place_in_written(words: Sequence[WordTime], written: str) -> tuple[WordTime,
         elif block and said:
             placed += _share(block, said, written)
     return tuple(placed)
+
+
+def _match(shown: list[str], said: list[str]) -> Iterable[tuple[str, int, int, int, int]]:
+    if shown == said:  # most texts differ in stage directions only; the matcher may be slow
+        return [("equal", 0, len(said), 0, len(said))]
+    return SequenceMatcher(None, shown, said, autojunk=False).get_opcodes()
+
+
+_NEARBY_CHARS = 80
+
+
+def _find_edges(words: Sequence[WordTime], written: str) -> list[int]:
+    """Where words that stand in the written text, too, begin and end in it."""
+    at, edges = 0, []
+    for word in words:
+        found = written.find(word.word, at, at + _NEARBY_CHARS + len(word.word))
+        if found >= 0:
+            at = found + len(word.word)
+            edges += [found, at]
+    return edges
 
 
 def _share(

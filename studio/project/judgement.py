@@ -285,7 +285,7 @@ def _make_plantable(core: ProjectState, line: ProjectLine) -> PlantableTake | No
     if take.source is not None:
         return None
     text = context.build_spoken_words(take.text)
-    if "[" in text or not 0 < len(text) <= _MAX_CHARS:
+    if "[" in take.text or not 0 < len(text) <= _MAX_CHARS:
         return None
     speed = context.inherit(line).params.get("speed", 1.0)
     is_number = isinstance(speed, int | float) and not isinstance(speed, bool) and speed > 0

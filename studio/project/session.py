@@ -311,6 +311,9 @@ class ProjectSession:
             raise Conflict("This line is locked. Unlock it first.")
         if take.source is None and self._state.line_states.get_key(line) != take.key:
             raise Conflict("This line was changed meanwhile. Render it, and mark the words again.")
+        chosen = self._state.line_states.find_chosen(line)
+        if take.patch is not None and chosen and chosen.take_id != take.patch.take_id:
+            raise Conflict("Another take of this line was chosen meanwhile. Mark the words again.")
 
     def merge_script(
         self,

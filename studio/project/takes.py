@@ -25,6 +25,7 @@ from pydantic import TypeAdapter
 from studio.audio.clip import Clip
 from studio.audio.encode import AudioFormat, encode
 from studio.backends.base import canonical_name
+from studio.dialog.directions import find_directions
 from studio.dialog.model import ParamValue
 from studio.errors import FileDamaged, FormatNewer, NotFound, StorageFailed
 from studio.hearing.word_check import WordCheck
@@ -125,12 +126,13 @@ VoiceKey = tuple[object, ...]
 
 
 def build_voice_key(take: Take) -> VoiceKey:
-    """The voice of a take, with its language and settings."""
+    """The voice of a take, with its language and settings, and how its line says it is spoken."""
     return (
         canonical_name(take.backend),
         take.voice,
         take.language,
         tuple(sorted(take.params.items())),
+        *(one.words.casefold() for one in find_directions(take.text) if one.is_followed),
     )
 
 

@@ -1,8 +1,8 @@
 """Voice drift: where a take sounds unlike the other takes of its voice, and by how much.
 
 Each measure is compared with the median of the voice's takes; what is beyond a margin, and beyond
-what this voice varies by, is an issue. Takes with a mood, an instruction or other settings are
-compared among themselves, so that a whisper that was asked for is none.
+what this voice varies by, is an issue. Takes with a mood, an instruction, a stage direction
+or other settings are compared among themselves, so that a whisper that was asked for is none.
 """
 
 from __future__ import annotations

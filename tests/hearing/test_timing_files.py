@@ -206,6 +206,11 @@ def test_a_line_without_word_times_is_one_caption() -> None:
     assert "Nobody" not in written(TimingFormat.WORDS_VTT, (line,))
 
 
+def test_what_stands_between_sentences_is_kept() -> None:
+    line = TimedLine(1, "Ann", "Bye. 🎉 🎉", 0.0, 1.0, (WordTime("Bye", 0, 3, 0.1, 0.5),))
+    assert "<v Ann>Bye. 🎉 🎉</v>" in written(TimingFormat.SENTENCES_VTT, (line,))
+
+
 def test_a_long_sentence_is_divided() -> None:
     text = "and so " * 30 + "on."
     words = tuple(

@@ -78,6 +78,12 @@ def test_each_fault_is_found_in_its_place(said, expected, marks):
         ("[laugh] Stop it, <b>now</b>!", "stop it now"),
         ("Stop 🎉 it & go.", "stop it and go"),
         ("No, no, no!", "no no no"),
+        ("I'm sure they'd've gone.", "i am sure they would have gone"),
+        ("It's 5 km to the lab, e.g. by car.", "its five kilometers to the lab for example by car"),
+        ("It fell to -5°C.", "it fell to minus five degrees celsius"),
+        ("Louis XIV reads chapter IV.", "louis the fourteenth reads chapter four"),
+        ("I have 2 1/2 cups, and ¾ left.", "i have two and a half cups and three quarters left"),
+        ("Visit www.example.com on May 25.", "visit www dot example dot com on may twenty fifth"),
     ],
 )  # fmt: skip
 def test_what_sounds_the_same_is_the_same(text, said, marks):
@@ -102,6 +108,12 @@ def test_other_languages(marks):
     text = "Das Haus kostet 35 Euro."
     assert not marks(text, "das haus kostet fünfunddreißig euro", "de")
     assert marks(text, "das kostet 35 euro", "de") == [("missing", "Haus", "")]
+    text = "Dr. Kern zahlt 1.250,50 € bzw. -3 Euro."
+    assert not marks(
+        text, "doktor kern zahlt tausendzweihundertfünfzig euro fünfzig beziehungsweise"
+        " minus drei euro", "de",
+    )  # fmt: skip
+    assert not marks("La Sra. Paz espera a Ud.", "la señora paz espera a usted", "es")
     assert marks("灯还亮着。", "灯 亮着", "zh") == [("missing", "还", "")]
     assert marks("Xabcd efgh.", "xabcd", "xx") == [("missing", "efgh", "")]
 

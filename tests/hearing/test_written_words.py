@@ -39,6 +39,18 @@ def test_stage_directions_have_no_time() -> None:
     ]  # fmt: skip
 
 
+def test_words_without_spaces_stay_apart() -> None:
+    spoken = "今天虫庆天气很好。"
+    words, at = [], 0
+    for number, word in enumerate(("今天", "虫", "庆", "天气", "很好")):
+        at = spoken.index(word, at)
+        words.append(WordTime(word, at, at + len(word), float(number), number + 1.0))
+    placed_words = place_in_written(words, "（低声）今天重庆天气很好。")
+    assert [(one.word, one.start_s) for one in placed_words] == [
+        ("今天", 0), ("重", 1), ("庆", 2), ("天气", 3), ("很好", 4),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("written", "shown"),
     [

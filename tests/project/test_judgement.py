@@ -14,7 +14,13 @@ from studio.audio.clip import Clip
 from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import Conflict
-from studio.project.judgement import JUDGE_FILE, JudgeState, describe_judgement, read_judgement
+from studio.project.judgement import (
+    JUDGE_FILE,
+    JudgeState,
+    collect_takes,
+    describe_judgement,
+    read_judgement,
+)
 from studio.project.session import ProjectSession
 from studio.quality.checks import ExpectedSpeech, QualityIssue, QualityReport, check_take
 from studio.services.studio import Studio
@@ -91,6 +97,15 @@ def test_a_check_that_is_of_no_use_here_marks_nothing_any_more(open_studio: Open
     assert judged(session) is JudgeState.DONE
     assert session.judge.judgement.checks_off == ()
     assert "missing" in kinds(session), "judged again, it is of use"
+
+
+def test_stage_directions_are_no_words_to_judge_by(open_studio: OpenStudio) -> None:
+    script = "Ida: (whispering) How long must we wait (softly) for it?\nIda: [laugh] Well, well."
+    studio = open_studio(DraftBackend())
+    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
+    rendered(session)
+    texts = [one.said.text for one in collect_takes(session._state)]
+    assert texts == ["How long must we wait for it?"]
 
 
 def test_a_project_with_too_few_takes_says_what_it_needs(open_studio: OpenStudio) -> None:

@@ -22,7 +22,13 @@ from studio.project.line_states import LineState, VoiceOutliers
 from studio.project.project_renderer import choose_retry_seed, is_retry
 from studio.project.scene_export import build_scene
 from studio.project.session import ProjectSession
-from studio.project.takes import Take, TakeStore, encode_take, read_take_record
+from studio.project.takes import (
+    Take,
+    TakeStore,
+    build_voice_key,
+    encode_take,
+    read_take_record,
+)
 from studio.quality.checks import QualityIssue, TakeMetrics
 from studio.server.routes.bodies import project_body
 from studio.server.routes.monitoring import Metrics
@@ -216,6 +222,19 @@ def test_seeds_of_tries_follow_from_the_first_and_end() -> None:
     assert [is_retry(take, takes) for take in takes] == [False, True, True, True]
     assert choose_retry_seed(takes[0], takes, 4) is None, "it was made already"
     assert choose_retry_seed(take_of(9, 6), [*takes, take_of(9, 6)], 2) is not None
+
+
+def test_takes_with_a_stage_direction_are_compared_among_themselves() -> None:
+    """A whisper that the script asks for is no drift; neither is it usual for other lines."""
+    plain, spoken, door, *whispers = (
+        build_voice_key(replace(take_of(0, 1), text=text))
+        for text in (
+            "Come in.", "Come in (and I mean it).", "[SFX: door] Come in.",
+            "(whispering) Come in.", "(Whispering) Who is it?",
+        )
+    )  # fmt: skip
+    assert plain == spoken == door
+    assert len({plain, *whispers}) == 2
 
 
 def test_a_voice_is_compared_with_itself_and_told_when_that_changes(tmp_path: Path) -> None:

@@ -308,6 +308,26 @@ def test_a_line_that_is_changed_meanwhile_keeps_its_words(
     assert len(session.list_takes(line_id)) == 1
 
 
+def test_of_two_at_once_the_second_undoes_nothing(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = project(studio)
+    old = view_of(session).take
+    speak_plan = studio.previews.speak_plan
+
+    async def say_more_meanwhile(*given):
+        monkeypatch.setattr(studio.previews, "speak_plan", speak_plan)
+        end = TEXT.index("said")
+        await studio.patches.say_again(session, old.line_id, (end, end + 4), IDA)
+        return await speak_plan(*given)
+
+    monkeypatch.setattr(studio.previews, "speak_plan", say_more_meanwhile)
+    with pytest.raises(Conflict, match="Another take"):
+        say_again(studio, session, "boat")
+    assert len(session.list_takes(old.line_id)) == 2
+    assert view_of(session).take.patch.take_id == old.take_id
+
+
 async def test_it_can_be_stopped(studio: Studio, voice: VaryingDraft) -> None:
     session = await asyncio.to_thread(project, studio)
     before, described_before = view_of(session), described(session)
