@@ -93,6 +93,11 @@ export function formatDate(time) {
   return new Date(time).toLocaleString(locale, { dateStyle: "full", timeStyle: "short" });
 }
 
+/** @param {number} at_s seconds since 1970 @returns {string} day and time of day, short */
+export function formatMoment(at_s) {
+  return new Date(at_s * 1000).toLocaleString(locale, { dateStyle: "medium", timeStyle: "short" });
+}
+
 /** @param {string | number} iso a time as in ISO 8601, or milliseconds @returns {string} the day */
 export function formatFullDay(iso) {
   return new Date(iso).toLocaleDateString(locale, { dateStyle: "medium" });
