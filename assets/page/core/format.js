@@ -94,7 +94,7 @@ export function formatDate(time) {
 }
 
 /** @param {number} at_s seconds since 1970 @returns {string} day and time of day, short */
-export function formatMoment(at_s) {
+export function formatDateTime(at_s) {
   return new Date(at_s * 1000).toLocaleString(locale, { dateStyle: "medium", timeStyle: "short" });
 }
 

@@ -1,7 +1,7 @@
 /** Comments on lines: those of the line in its panel, a badge in the row, and a list of all that are open. */
 import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, isDirty, setData, setHidden, setText } from "../core/dom.js";
-import { formatCount, formatMoment } from "../core/format.js";
+import { formatCount, formatDateTime } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone } from "../core/notices.js";
 import { t } from "../core/texts.js";
@@ -114,7 +114,7 @@ export class LineComments {
     row.dataset.comment = comment.comment_id;
     setData(row, "resolved", String(resolved));
     setText(find("author"), author);
-    setText(find("time"), formatMoment(comment.at_s));
+    setText(find("time"), formatDateTime(comment.at_s));
     find("time").setAttribute("datetime", new Date(comment.at_s * 1000).toISOString());
     setText(find("text"), text);
     setText(find("resolve"), resolved ? t`Reopen` : t`Resolve`);
