@@ -4,7 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from ui_steps import make, saved, texts
+from ui_steps import make, saved, studio_url, texts
 
 pytestmark = pytest.mark.browser
 
@@ -181,7 +181,8 @@ def test_one_project_of_the_list_is_in_the_tab_order_and_arrow_keys_lead_to_othe
     for number in range(4):
         write(f"Ilse: Number {number}.", 1)
     page.click("#project-open")
-    page.wait_for_function("() => document.querySelectorAll('#projects > li').length >= 3")
+    others = len(page.request.get(studio_url(page, "projects")).json()) - 1
+    expect(page.locator("#projects > li")).to_have_count(others)
     stops = "() => [...document.querySelectorAll('#projects a, #projects button')]"
     stops += ".filter((one) => one.tabIndex === 0).length"
     assert page.evaluate(stops) == 4  # open, rename, export, delete
@@ -198,7 +199,13 @@ def test_one_project_of_the_list_is_in_the_tab_order_and_arrow_keys_lead_to_othe
     page.keyboard.press("Home")  # the field's own
     expect(field).to_be_focused()
     page.keyboard.press("Escape")
-    page.focus("#projects .project-item")
+    expect(page.locator(f"{second} .project-item")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.keyboard.type("Named by keys")
+    page.keyboard.press("Enter")
+    named = page.locator("#projects .project-row[data-name='Named by keys'] .project-item")
+    expect(named).to_be_focused()  # in a list that was read again
     page.keyboard.press("End")
     expect(page.locator("#projects > li:last-child .project-item")).to_be_focused()
     page.keyboard.press("Escape")

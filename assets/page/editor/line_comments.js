@@ -1,7 +1,7 @@
 /** Comments on lines: those of the line in its panel, a badge in the row, and a list of all that are open. */
 import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, isDirty, setData, setHidden, setText } from "../core/dom.js";
-import { formatCount } from "../core/format.js";
+import { formatCount, formatDateTime } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone } from "../core/notices.js";
 import { t } from "../core/texts.js";
@@ -114,7 +114,7 @@ export class LineComments {
     row.dataset.comment = comment.comment_id;
     setData(row, "resolved", String(resolved));
     setText(find("author"), author);
-    setText(find("time"), whenOf(comment.at_s));
+    setText(find("time"), formatDateTime(comment.at_s));
     find("time").setAttribute("datetime", new Date(comment.at_s * 1000).toISOString());
     setText(find("text"), text);
     setText(find("resolve"), resolved ? t`Reopen` : t`Resolve`);
@@ -175,9 +175,4 @@ function refill(list, rows) {
   const next = rows.find(({ dataset }) => dataset.comment === row.dataset.comment) ?? rows[Math.min(place, rows.length - 1)];
   const control = [...held.classList].find((name) => name.startsWith("comment-"));
   next.querySelector(`.${control}`)?.focus();
-}
-
-/** When a comment came, as this browser writes dates. @param {number} at_s seconds since 1970 */
-function whenOf(at_s) {
-  return new Date(at_s * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 }

@@ -1,5 +1,6 @@
 /** Badges on rows: how a line is said where that isn't the usual way, and whether its take has a star. */
 import { bus } from "../core/bus.js";
+import { formatNumber } from "../core/format.js";
 import { t } from "../core/texts.js";
 
 /** @import { Line, LineDirection, Parts } from "../core/types" */
@@ -21,10 +22,10 @@ export function badgesOf(line, { next, directions, isStarred }) {
     mood && ["mood", String(mood), t`Mood: ${mood}`],
     instruct && ["direction", String(instruct), t`Direction: ${instruct}`],
     !instruct && directions.length > 0 && ["direction", t`direction`, directions.map(({ note }) => note).join(" ")],
-    speed !== undefined && Number(speed) !== 1 && ["speed", `${speed} ×`, t`Speed: ${speed}`],
+    speed !== undefined && Number(speed) !== 1 && ["speed", `${formatNumber(Number(speed))} ×`, t`Speed: ${formatNumber(Number(speed))}`],
     line.language && ["language", line.language, t`Language: ${line.language}`],
     line.seed !== null && line.seed !== undefined && ["seed", t`seed ${line.seed}`, t`Seed: ${line.seed}`],
-    pause && ["pause", t`pause ${pause} s`, t`Pause after it: ${pause} s`],
+    pause && ["pause", t`pause ${formatNumber(pause)} s`, t`Pause after it: ${formatNumber(pause)} s`],
   ];
   return found.filter(Boolean).map(([kind, text, title]) => ({ kind, text: shorten(text), title }));
 }

@@ -2,7 +2,7 @@
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
-import { fold, formatLength } from "../core/format.js";
+import { fold, formatDecimal, formatLength } from "../core/format.js";
 import { announce, showError } from "../core/notices.js";
 import { t } from "../core/texts.js";
 import { RATE_HZ, takeIssues } from "../document/document.js";
@@ -222,7 +222,7 @@ export class TakesPanel {
   /** Which part of a take was said again, and whose the rest is. @returns {string} a sentence, empty for a whole take */
   #patchOf({ patch }) {
     if (!patch) return "";
-    const [from, to] = [patch.start, patch.end].map((at) => (at / RATE_HZ).toFixed(1));
+    const [from, to] = [patch.start, patch.end].map((at) => formatDecimal(at / RATE_HZ, 1));
     const source = this.#takes.findIndex(({ take_id: takeId }) => takeId === patch.take_id);
     const rest = source < 0 ? t`an earlier take` : t`take ${this.#takes.length - source}`;
     return t`Regenerated from ${from} to ${to} s; the rest is ${rest}.`;

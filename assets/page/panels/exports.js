@@ -5,7 +5,7 @@
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, disclose, focusedElement, setHidden, setText } from "../core/dom.js";
-import { formatCount } from "../core/format.js";
+import { formatCount, formatDecimal } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
 import { t, translateServer } from "../core/texts.js";
@@ -225,7 +225,7 @@ function level({ loudness_lufs: lufs, true_peak_db: peak }) {
 }
 
 function minus(number) {
-  return number.toFixed(1).replace("-", "−");
+  return formatDecimal(number, 1).replace("-", "−");
 }
 
 /** The links that download the script, with a notice of what a format can't hold. */

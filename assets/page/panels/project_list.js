@@ -1,7 +1,7 @@
 /** The list of projects, the trash, and the disk space of deleted takes and projects. */
 import * as api from "../core/api.js";
 import { Bus } from "../core/bus.js";
-import { askDialog, byId, fromTemplate, setHidden, setText } from "../core/dom.js";
+import { askDialog, byId, focusedElement, fromTemplate, setHidden, setText } from "../core/dom.js";
 import { fold, formatAgo, formatBytes, formatCount, formatDate, formatDay, formatLength } from "../core/format.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
 import { RowFocus } from "../core/row_focus.js";
@@ -88,15 +88,32 @@ export class ProjectList {
       const others = all.filter((one) => one.project_id !== this.#project.id);
       const names = others.map(({ name }) => shown(name));
       const isOnly = (name) => names.indexOf(name) === names.lastIndexOf(name);
+      const held = this.#held();
       byId("projects").replaceChildren(...others.map((one) => this.#row(one, isOnly(shown(one.name)))));
       setHidden(byId("projects-part"), others.length === 0);
       setHidden(this.#search, others.length < SEARCHED_FROM);
       byId("removed").replaceChildren(...removed.map((one) => this.#removedRow(one)));
       setHidden(byId("removed-part"), removed.length === 0);
       this.#filter();
+      if (held) this.#hold(held);
     } catch (error) {
       showError(t`Couldn’t list the projects`, error);
     }
+  }
+
+  /** The focused control in the list. @returns {{id: string, at: number, control: string} | null} */
+  #held() {
+    const row = focusedElement()?.closest("#projects .project-row");
+    if (!row) return null;
+    const control = [...focusedElement().classList].find((name) => name.startsWith("project-item"));
+    return { id: row.dataset.project, at: [...byId("projects").children].indexOf(row), control };
+  }
+
+  /** The focus stays at its project, or at the one that is now in its place. */
+  #hold({ id, at, control }) {
+    const rows = [...byId("projects").children];
+    const row = rows.find(({ dataset }) => dataset.project === id) ?? rows[Math.min(at, rows.length - 1)];
+    row?.querySelector(`.${control ?? "project-item"}`).focus();
   }
 
   #filter() {
@@ -110,6 +127,7 @@ export class ProjectList {
     const row = fromTemplate("project-template");
     const name = shown(own);
     row.dataset.name = name;
+    row.dataset.project = id;
     const find = (part) => row.querySelector(`.project-item${part}`);
     setText(find("-name"), name);
     const sound = seconds ? `, ${formatLength(seconds)}` : "";
@@ -137,6 +155,7 @@ export class ProjectList {
       event.stopPropagation(); // Escape would close the panel
       kept = event.key === "Escape";
       field.blur();
+      item.focus();
     });
     field.addEventListener("blur", async () => {
       field.replaceWith(item);

@@ -1,6 +1,7 @@
 /** Review links of the open project: made, listed with their last use, and ended. */
 import * as api from "../core/api.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
+import { formatDateTime } from "../core/format.js";
 import { announce } from "../core/notices.js";
 import { t } from "../core/texts.js";
 import { Sheet } from "../voices/sheet.js";
@@ -33,10 +34,10 @@ export class ReviewLinks {
 
   #row({ review_id: reviewId, made_at_s: made, used_at_s: used }) {
     const row = fromTemplate("review-template");
-    setText(row.querySelector(".review-made"), t`Created ${dayOf(made)}`);
-    setText(row.querySelector(".review-used"), used === null ? t`not opened yet` : t`last used ${dayOf(used)}`);
+    setText(row.querySelector(".review-made"), t`Created ${formatDateTime(made)}`);
+    setText(row.querySelector(".review-used"), used === null ? t`not opened yet` : t`last used ${formatDateTime(used)}`);
     const end = row.querySelector("button");
-    end.ariaLabel = t`Revoke the link created ${dayOf(made)}`;
+    end.ariaLabel = t`Revoke the link created ${formatDateTime(made)}`;
     end.addEventListener("click", () => this.#sheet.tries(() => this.#end(reviewId)));
     return row;
   }
@@ -59,8 +60,4 @@ export class ReviewLinks {
     await this.#load();
     byId("reviews-make").focus();
   }
-}
-
-function dayOf(at_s) {
-  return new Date(at_s * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 }

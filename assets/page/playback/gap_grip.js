@@ -1,6 +1,7 @@
 /** The spaces between lines on the timeline, gaps and pauses, as grips to drag or to step by keys. */
 import { bus } from "../core/bus.js";
 import { byId, setHidden, setText } from "../core/dom.js";
+import { formatDecimal } from "../core/format.js";
 import { announce } from "../core/notices.js";
 import { t } from "../core/texts.js";
 import { MAX_PAUSE_S, RATE_HZ } from "../document/document.js";
@@ -122,7 +123,7 @@ export class GapGrip {
 
 /** @param {number} seconds @returns {string} such as "0.35 s" */
 export function formatSpace(seconds) {
-  return `${seconds.toFixed(2)} s`;
+  return `${formatDecimal(seconds, 2)} s`;
 }
 
 /** @param {Space} space */

@@ -1,4 +1,5 @@
 /** What a review link opens: the lines that are ready to be heard, and comments on them. */
+import { formatDateTime } from "../core/format.js";
 import { t, translateTree } from "../core/texts.js";
 import { ask, byId, followTheme, Following, fromTemplate, safeColour, say } from "./reading.js";
 
@@ -176,7 +177,7 @@ function mixerOf(audio) {
 function commentItem({ author, at_s: at, text, resolved }) {
   const item = fromTemplate("comment");
   item.querySelector(".comment-author").textContent = author;
-  item.querySelector("time").textContent = new Date(at * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+  item.querySelector("time").textContent = formatDateTime(at);
   item.querySelector(".comment-state").textContent = resolved ? t`resolved` : "";
   item.querySelector(".comment-text").textContent = text;
   return item;

@@ -2,7 +2,7 @@
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, setHidden, setText } from "../core/dom.js";
-import { formatLength } from "../core/format.js";
+import { formatDecimal, formatLength } from "../core/format.js";
 import { t, translateServer } from "../core/texts.js";
 import { Recorder } from "./recorder.js";
 import { SampleWords } from "./sample_words.js";
@@ -281,7 +281,7 @@ export class SamplePanel {
 
   #showRange() {
     const [start, end] = this.#wave.range;
-    setText(byId("sample-range"), t`${start.toFixed(2)} to ${formatLength(end)}, ${formatLength(end - start)} long`);
+    setText(byId("sample-range"), t`${formatDecimal(start, 2)} to ${formatLength(end)}, ${formatLength(end - start)} long`);
   }
 
   #showFound(found) {

@@ -170,7 +170,6 @@ def card_body(card: ProjectSummary) -> dict[str, Any]:
         "project_id": card.project_id,
         "name": card.name,
         "lines": card.lines,
-        "numbered": card.numbered,
         "audio_s": card.audio_s,
         "edited_at": datetime.fromtimestamp(card.edited_at_s, UTC).isoformat(),
     }

@@ -70,8 +70,9 @@ Project = Annotated[ProjectSession, Depends(_open_session)]
 @project_routes.get("")
 @page_policy(Access.GUEST)
 def list_projects(studio: StudioDep) -> list[dict[str, Any]]:
-    """List all projects, the last edited first."""
-    return [card_body(card) for card in studio.projects.list_summaries()]
+    """List all projects, the last edited first; `numbered` are the lines that have a number."""
+    cards = studio.projects.list_summaries()
+    return [card_body(card) | {"numbered": card.numbered} for card in cards]
 
 
 @project_routes.post("", status_code=201)
