@@ -27,6 +27,7 @@ def test_the_checks_are_judged_and_it_stays_said(page, write):
     found, planted = map(int, re.search(r"found (\d+) of (\d+) faults planted", said).groups())
     assert planted == 9 * 7
     assert 9 * 2 <= found < planted
+    missed = re.search(r"None was found of: (.*?)\.", said)[1].split("; ")
     assert page.inner_text("#judge") == "Test the checks"
     page.click("#judge-details summary")
     rows = page.locator("#judge-rows tr").all_inner_texts()
@@ -34,6 +35,8 @@ def test_the_checks_are_judged_and_it_stays_said(page, write):
     [tempo] = [row for row in rows if "12% faster or slower" in row]
     assert tempo.split("\t")[0].startswith("Mara")
     assert re.fullmatch(r"\d+ \(\d+ to \d+\)", tempo.split("\t")[2])
+    none = [row.split("\t")[1] for row in rows if row.split("\t")[2].startswith("0 ")]
+    assert missed == none
     assert violations(page, ["#judge-part"]) == []
     reopened(page)
     result(page, "of 63 faults planted")

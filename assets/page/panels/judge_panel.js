@@ -79,12 +79,25 @@ function describe({ state, message, judged_at: at, faults, off, too_few: few }) 
   if (!at) return state === "cancelled" ? t`Stopped.` : "";
   const found = faults.reduce((sum, one) => sum + one.found.hits, 0);
   const planted = faults.reduce((sum, one) => sum + one.found.trials, 0);
+  const missed = listMissed(faults);
   return [
     state === "cancelled" ? t`Stopped. This result is from before.` : "",
     t`Tested ${formatAgo(at)}: the checks found ${found} of ${planted} faults planted in your takes.`,
+    missed ? t`None was found of: ${missed}.` : "",
     ...off.map((one) => translateServer(one.message)),
     ...few.map((one) => t`${one.voice} has ${formatCount(one.takes, "take")}, too few to test with.`),
   ].join(" ").trim();
+}
+
+/**
+ * The faults of which none was found, in whatever voice: those the checks can't be relied on for.
+ *
+ * @param {Judgement["faults"]} faults
+ */
+function listMissed(faults) {
+  const found = new Set(faults.filter((one) => one.found.hits > 0).map((one) => one.label));
+  const missed = new Set(faults.map((one) => one.label).filter((label) => !found.has(label)));
+  return [...missed].map(translateServer).join("; ");
 }
 
 /** @param {Judgement["faults"][number]} fault */
