@@ -109,7 +109,7 @@ def test_nothing_is_understood_in_silence_and_little_in_less_than_a_word(recogni
     assert not recognisers.transcribe(Clip.silence(0.0), "en").words
     click = np.zeros(100, dtype=np.float32)
     click[50] = 0.5
-    assert len(recognisers.transcribe(Clip(click), "en").words) <= 1
+    assert len(recognisers.transcribe(Clip(click), "en").text) <= 5
 
 
 def test_a_cut_is_where_it_is_quietest():

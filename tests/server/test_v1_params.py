@@ -312,15 +312,15 @@ def test_a_script_may_set_what_another_engine_has(
 def test_from_a_file_of_others_it_is_left_out_with_a_remark(
     page: tuple[TestClient, ProjectSession], door: str
 ) -> None:
-    table = "speaker,line,scene,pitch\nTom,Well.,1,2\nIda,Yes.,1,99\nIda,No.,2,\n"
+    table = "speaker,line,warmth,pitch\nTom,Well.,1,2\nIda,Yes.,1,99\nIda,No.,2,\n"
     answer = page[0].post(f"/studio/{door}", content=table)
     assert answer.is_success, answer.text
     body = answer.json()
     assert [line.get("params", {}) for line in body["lines"]] == [{"pitch": 2}, {}, {}]
-    scene, pitch = body["notices"]
-    assert scene["line_number"] == 2
-    assert "has no parameter “scene”. It has speed (0.5 to 2)" in scene["message"]
-    assert scene["message"].endswith("So it is in 2 other lines. It is left out.")
+    warmth, pitch = body["notices"]
+    assert warmth["line_number"] == 2
+    assert "has no parameter “warmth”. It has speed (0.5 to 2)" in warmth["message"]
+    assert warmth["message"].endswith("So it is in 2 other lines. It is left out.")
     assert pitch == {
         "line_number": 3,
         "message": "“pitch” must be a number from -12 to 12. It is left out.",
