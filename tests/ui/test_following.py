@@ -10,7 +10,8 @@ IN_VIEW = """() => {
   return lines.sees(player.line_id);
 }"""
 TOP = "() => document.querySelector('#lines').scrollTop"
-AT_REST = """() => {
+AT_REST = """async () => {
+  await new Promise(requestAnimationFrame);
   const { scrollTop: top, clientHeight, scrollHeight } = document.querySelector('#lines');
   const stands = top === window.stood;
   window.stood = top;
@@ -50,7 +51,8 @@ def far_down(page):
     """Scroll to the end with the wheel; where the list stands when it has come to rest."""
     page.hover("#lines")
     page.mouse.wheel(0, 20_000)
-    page.wait_for_function(AT_REST)
+    while not page.evaluate(AT_REST):
+        page.mouse.wheel(0, 20_000)  # rows may be taller than they were taken for out of sight
     return page.evaluate(TOP)
 
 
