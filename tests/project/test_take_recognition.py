@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 from draft_ears import catalogue
 from gated import GatedDraft
 from project_scenes import IDA, ops, rendered, text_edit, until
@@ -18,7 +20,7 @@ from slipping import MUSIC, SILENCE, SLIPS, SlippingDraft, play_chords
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.dialog.formats.dialog_file import read_dialog_text
-from studio.errors import ModelUnavailable
+from studio.errors import AudioRejected, ModelUnavailable
 from studio.hearing.model_catalogue import HearingModel
 from studio.hearing.recognition import Recogniser
 from studio.hearing.word_check import ExpectedText, WordCheck, WordChecker
@@ -158,10 +160,23 @@ def test_a_recording_is_no_line_to_check_and_holds_nobody_up(
 
 
 @pytest.mark.campaign
-def test_a_recording_of_two_hours(
+def test_a_recording_of_ten_minutes_the_longest(
     studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check_recording(studio, tmp_path, 7_200, monkeypatch)
+    check_recording(studio, tmp_path, 600, monkeypatch)
+
+
+def test_a_recording_of_two_hours_is_refused_and_no_other_line_is_lost(
+    studio: Studio, tmp_path: Path
+) -> None:
+    session = project(studio, GOOD)
+    path = tmp_path / "wind.flac"
+    soundfile.write(path, np.zeros(7_200 * 8_000, dtype=np.int16), 8_000)
+    with path.open("rb") as file, pytest.raises(AudioRejected, match="longer than 10 minutes"):
+        session.add_audio("wind.flac", file)
+    rendered(session)
+    until(lambda: session.list_views()[0].take.recognised is not None)
+    assert [view.state for view in session.list_views()] == ["ready"]
 
 
 def test_nothing_is_checked_without_a_recogniser(open_studio: OpenStudio) -> None:
