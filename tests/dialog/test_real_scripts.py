@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import regex
+from told_rows import told_rows
 
 from studio.dialog.directions import find_directions
 from studio.dialog.formats.dialog_file import (
@@ -116,13 +117,7 @@ def test_nothing_is_lost_but_with_a_notice_that_names_it(name):
         + [imported.title or ""]
     )
     known = set(map(str.casefold, WORD.findall(kept)))
-    numbers = {
-        int(number)
-        for notice in imported.notices
-        for number in [
-            notice.line_number, *regex.findall(r"\d+", notice.message.partition("(Also")[2])
-        ]
-    }  # fmt: skip
+    numbers = told_rows(imported.notices)
     rows = (FOLDER / name).read_text("utf-8").splitlines()
     lost = {
         number: missing

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import regex
+from told_rows import told_rows
 
 from studio.dialog.formats.dialog_file import (
     Format,
@@ -85,13 +86,7 @@ def test_nothing_is_lost_without_a_notice(name):
             kept.append(line.text)
     is_timed = imported.chat or imported.format in (Format.SRT, Format.VTT)
     known = OF_FORMATS.union(map(str.casefold, WORD.findall(" ".join(kept))))
-    numbers = {
-        int(number)
-        for notice in imported.notices
-        for number in [
-            notice.line_number, *regex.findall(r"\d+", notice.message.partition("(Also")[2])
-        ]
-    }  # fmt: skip
+    numbers = told_rows(imported.notices)
     lost = {
         number: missing
         for number, row in enumerate((FOLDER / name).read_text("utf-8-sig").splitlines(), 1)
