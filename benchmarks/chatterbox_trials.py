@@ -19,6 +19,7 @@ from benchmarks.synthetic_chatterbox import ModelDepth, build_random_package
 from studio.backends.base import Priority
 from studio.backends.batching.batch_engine import start_engine
 from studio.backends.batching.codec_worker import CodecFrames, CodecWorker
+from studio.backends.batching.kernel_set import select_kernels
 from studio.backends.batching.memory_plan import measure_free_bytes
 from studio.backends.chatterbox.alignment import UNMONITORED_TEXT_TOKENS
 from studio.backends.chatterbox.chatterbox_memory import T3Dims, plan_t3_memory
@@ -83,7 +84,8 @@ def measure_chatterbox(
         device,
         batch,
     )
-    core = T3Runner(model.t3, room.layout, dtype=model.dtype, release=True)
+    kernels = select_kernels(device, float32=True)
+    core = T3Runner(model.t3, room.layout, dtype=model.dtype, release=True, kernels=kernels)
     made = S3GenWorker if trial.sound else _SilentWorker
     engine, slots = start_engine(core, partial(made, model, title=TITLE), batch, title=TITLE)
     task_of = _request_factory(model, trial)

@@ -247,11 +247,16 @@ class _EngineClient:
         task = self._task(others, cancelled=lambda: bool(stop))
         with ThreadPoolExecutor(max(1, beside)) as pool:
             for _ in range(beside):
-                pool.submit(lambda: list(stream_chunks(self._engine.submit, task)))
+                pool.submit(self._repeat, task, stop)
             try:
                 return [self._first(lines[n % len(lines)], beside) for n in range(tries)]
             finally:
                 stop.append(True)
+
+    def _repeat(self, task: TtsRequest, stop: Sequence[bool]) -> None:
+        """Ask for a line again and again: where nothing streams, each try outlasts some."""
+        while not stop:
+            list(stream_chunks(self._engine.submit, task))
 
     def _first(self, line: TimedLine, beside: int) -> float:
         patience_s = time.perf_counter() + _PATIENCE_S

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 import torch
@@ -169,6 +169,73 @@ class CudaGraphRunner(Generic[ShapeT]):
         ):
             self._step(shape)
         return graph
+
+
+class GraphedFunction:
+    """A function of tensors whose result is one, as a graph for each of its arguments' shapes.
+
+    For one thread. Elsewhere than on CUDA it runs at once, with the same result.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., torch.Tensor],
+        device: torch.device,
+        most: Sequence[int],
+        *,
+        product: str,
+    ) -> None:
+        """Capture nothing yet.
+
+        Args:
+            function: Reads no value of a tensor.
+            device: Where all tensors are.
+            most: Numbers that each argument has at most, and at last the result.
+            product: What it makes, for messages.
+        """
+        self._function = function
+        self._most = most
+        self._buffers: list[torch.Tensor] = []  # flat; each shape takes their beginnings
+        self._result_shapes: dict[Shapes, torch.Size] = {}
+        self._graphs: CudaGraphRunner[Shapes] = CudaGraphRunner(
+            self._run, device, product=product, high_priority=False
+        )
+
+    @property
+    def captured(self) -> int:
+        """Shapes that are replayed."""
+        return self._graphs.captured
+
+    def __call__(self, *given: torch.Tensor) -> torch.Tensor:
+        """Call it; the next call writes over the result."""
+        if not self._buffers:
+            kinds = (*given, given[-1])  # the result is of the last one's kind
+            self._buffers = [
+                one.new_zeros(most) for one, most in zip(kinds, self._most, strict=True)
+            ]
+        shapes = tuple(one.shape for one in given)
+        for buffer, one in zip(self._buffers, given, strict=False):
+            _begin(buffer, one.shape).copy_(one)
+        self._graphs.run(shapes)
+        return _begin(self._buffers[-1], self._result_shapes[shapes])
+
+    def close(self) -> None:
+        """Release the graphs and the memory."""
+        self._graphs.close()
+        self._buffers.clear()
+
+    def _run(self, shapes: Shapes) -> None:
+        made = self._function(*map(_begin, self._buffers, shapes))
+        self._result_shapes[shapes] = made.shape
+        _begin(self._buffers[-1], made.shape).copy_(made)
+
+
+Shapes = tuple[torch.Size, ...]
+
+
+def _begin(buffer: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """The beginning of a flat buffer, in a shape."""
+    return buffer[: shape.numel()].view(shape)
 
 
 def make_stream(device: torch.device, *, urgent: bool) -> torch.cuda.Stream:

@@ -119,9 +119,17 @@ class ChatterboxBackend(NeuralBackend["ChatterboxModel"]):
         )
 
     def _make_runner(self, model: ChatterboxModel, layout: SlotLayout) -> T3Runner:
+        from studio.backends.batching.kernel_set import select_kernels
         from studio.backends.chatterbox.t3_runner import T3Runner
 
-        return T3Runner(model.t3, layout, dtype=model.dtype, release=True, ends=model.ends)
+        return T3Runner(
+            model.t3,
+            layout,
+            dtype=model.dtype,
+            release=True,
+            ends=model.ends,
+            kernels=select_kernels(self._device, float32=True),
+        )
 
     def _make_codec(self, model: ChatterboxModel, plan: MemoryPlan) -> S3GenWorker:
         from studio.backends.chatterbox.s3gen_worker import S3GenWorker

@@ -29,6 +29,7 @@ from studio.backends.chatterbox.s3gen import (
     RequestNoise,
     S3GenDecoder,
     UndecodedTokens,
+    fold_weight_norms,
     tokenize_recording,
 )
 from studio.backends.chatterbox.sequential_t3 import (
@@ -202,6 +203,7 @@ class ChatterboxModel:
         self._variant = variant
         self._package = package
         self.t3 = package.t3
+        fold_weight_norms(self._package.s3gen.mel2wav)
         self._s3gen = S3GenDecoder(self._package.s3gen, self._package.watermarker)
         self._amp = amp and device == "cuda"
         self.ends = ends
@@ -232,14 +234,21 @@ class ChatterboxModel:
             [wave] = self.decode_waves([tokens])
         return SpokenLine(self.watermark(wave), made.ended)
 
-    def decode_waves(self, lines: Sequence[UndecodedTokens]) -> list[Samples]:
-        """Decode lines' tokens to audio, not yet watermarked.
+    def graphed_decoder(self) -> S3GenDecoder:
+        """A decoder for `decode_waves` of one thread, which closes it."""
+        return S3GenDecoder(self._package.s3gen, self._package.watermarker, graphed=True)
+
+    def decode_waves(
+        self, lines: Sequence[UndecodedTokens], decoder: S3GenDecoder | None = None
+    ) -> list[Samples]:
+        """Decode lines' tokens to audio, not yet watermarked; None for the decoder that all share.
 
         Raises:
             Cancelled: Nobody wants any of them any more.
         """
         with turn(self.device), torch.inference_mode():
-            return [self._trim(wave) for wave in self._s3gen.synthesize_batch(lines)]
+            waves = (decoder or self._s3gen).synthesize_batch(lines)
+            return [self._trim(wave) for wave in waves]
 
     def watermark(self, wave: Samples) -> Samples:
         """Watermark a waveform, on the CPU; from any number of threads."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +10,13 @@ import librosa
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch.nn.utils.rnn import pad_sequence
+from torch.distributions import Uniform
+from torch.nn.utils import parametrize
 from torch.overrides import TorchFunctionMode
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
-from studio.backends.batching.sequence import stop_error
+from studio.backends.batching.cuda_graphs import GraphedFunction
+from studio.backends.chatterbox.flow import GRAPHED_ROWS, MelDecoder, pad_shape
 from studio.backends.chatterbox.voice_prompt import ClonedVoice
 from studio.errors import AudioRejected
 
@@ -113,12 +114,45 @@ def tokenize_recording(s3gen: Any, recording: Clip) -> torch.Tensor:
 # after every convolution; a line's waveform is then the same as alone.
 
 
+def fold_weight_norms(generator: Any) -> None:
+    """Replace weights that are computed anew in each pass by what they come to."""
+    for module in list(generator.modules()):
+        if parametrize.is_parametrized(module):
+            parametrize.remove_parametrizations(module, "weight")
+
+
+GRAPHED_FRAMES = 4_096
+"""Frames of all lines in a graph: eight lines of 10 s."""
+
+FRAME_MULTIPLE = 128
+"""Lines of a graph are as long as a multiple of these."""
+
+_SPECTRUM = 18  # magnitudes and phases, or real and imaginary parts
+_SPECTRA_PER_FRAME = 120
+
+
 class Vocoder:
     """A wrapper of `HiFTGenerator`, which it only reads."""
 
-    def __init__(self, generator: Any) -> None:
-        """Wrap a loaded generator."""
+    def __init__(self, generator: Any, *, graphed: bool = False) -> None:
+        """Wrap a loaded generator; `graphed` as of `S3GenDecoder`."""
         self._generator = generator
+        self._graphed: GraphedFunction | None = None
+        if graphed:
+            rows = GRAPHED_ROWS[-1]
+            spectra = _SPECTRUM * (_SPECTRA_PER_FRAME * GRAPHED_FRAMES + rows)
+            self._graphed = GraphedFunction(
+                self._decode,
+                next(generator.parameters()).device,
+                (rows, GRAPHED_FRAMES * generator.conv_pre.in_channels, spectra, spectra),
+                product="waves",
+            )
+
+    def close(self) -> None:
+        """Release the graphs."""
+        if self._graphed is not None:
+            self._graphed.close()
+            self._graphed = None
 
     def waves(
         self, mels: Sequence[torch.Tensor], noises: Sequence[RequestNoise]
@@ -132,18 +166,24 @@ class Vocoder:
         Returns:
             [480 * frames] each.
         """
-        frames = [mel.shape[1] for mel in mels]
-        silence = _PaddingMasks(frames, mels[0].device)
-        padded = _pad_batch(mels)  # [lines, 80, longest]
-        pitches = self._pitches(padded, silence)
+        counts = [mel.shape[1] for mel in mels]
+        padded = pad_shape(counts, FRAME_MULTIPLE, GRAPHED_FRAMES) if self._graphed else None
+        rows, longest = padded or (len(counts), max(counts))
+        frames = None
+        if padded or min(counts) < longest:
+            frames = torch.tensor(counts + [1] * (rows - len(counts)), device=mels[0].device)
+        x = _pad_batch(mels, rows, longest)
+        pitches = self._pitches(x, _PaddingMasks(frames, longest))
         spectra = [
             self._source(pitch[:count], noise)
-            for pitch, count, noise in zip(pitches, frames, noises, strict=True)
+            for pitch, count, noise in zip(pitches, counts, noises, strict=False)
         ]
-        made = self._decode(padded, _pad_batch(spectra), silence)
+        hums = _pad_batch(spectra, rows, _SPECTRA_PER_FRAME * longest + 1)
+        decode = self._graphed if self._graphed and padded else self._decode
+        made = decode(frames, x, hums)
         return [
             self._wave(row[:, : spectrum.shape[1]])
-            for row, spectrum in zip(made, spectra, strict=True)
+            for row, spectrum in zip(made, spectra, strict=False)
         ]
 
     def _pitches(self, mels: torch.Tensor, silence: _PaddingMasks) -> torch.Tensor:
@@ -155,16 +195,31 @@ class Vocoder:
         return predictor.classifier(x.transpose(1, 2))[..., 0].abs()
 
     def _source(self, pitch: torch.Tensor, noise: RequestNoise) -> torch.Tensor:
-        """Spectrum of a line's harmonic source, phase-continuous: [18, 120 * frames + 1]."""
+        """Spectrum of a line's harmonic source, phase-continuous: [18, 120 * frames + 1].
+
+        Follows the package's `SineGen`, without its detour by the host's memory.
+        """
         generator = self._generator
+        sines, merge = generator.m_source.l_sin_gen, generator.m_source
+        f0 = generator.f0_upsamp(pitch[None, None])  # [1, 1, samples]
+        tones = torch.arange(1, sines.harmonic_num + 2, device=f0.device)[:, None]
+        angles = 2 * np.pi * (torch.cumsum(f0 * tones / sines.sampling_rate, dim=-1) % 1)
+        phases = Uniform(-np.pi, np.pi)
         with noise.route():
-            hum, _, _ = generator.m_source(generator.f0_upsamp(pitch[None, None]).transpose(1, 2))
+            begin = phases.sample((1, sines.harmonic_num + 1, 1)).to(f0.device)
+            begin[:, 0] = 0
+            waves = sines.sine_amp * torch.sin(angles + begin)
+            voiced = (f0 > sines.voiced_threshold).float()
+            hiss = voiced * sines.noise_std + (1 - voiced) * sines.sine_amp / 3
+            waves = waves * voiced + hiss * torch.randn_like(waves)
+        hum = merge.l_tanh(merge.l_linear(waves.transpose(1, 2)))
         return torch.cat(generator._stft(hum[..., 0]), dim=1)[0]
 
     def _decode(
-        self, x: torch.Tensor, spectra: torch.Tensor, silence: _PaddingMasks
+        self, frames: torch.Tensor | None, x: torch.Tensor, spectra: torch.Tensor
     ) -> torch.Tensor:
         """Decode to magnitudes and phases: [lines, 18, longest spectrum]."""
+        silence = _PaddingMasks(frames, x.shape[2])
         generator = self._generator
         kernels, last = generator.num_kernels, generator.num_upsamples - 1
         x, rate = silence.at(1).apply(generator.conv_pre(x)), 1
@@ -205,10 +260,10 @@ class _SilenceMask:
 class _PaddingMasks:
     """Masks of the padding of lines, at any rate."""
 
-    def __init__(self, frames: Sequence[int], device: torch.device) -> None:
-        self._ragged = min(frames) < max(frames)
-        self._longest = max(frames)
-        self._frames = torch.tensor(frames, device=device)[:, None, None] if self._ragged else None
+    def __init__(self, frames: torch.Tensor | None, longest: int) -> None:
+        """`frames` are those of each line, int64 [lines]; None where all have the most."""
+        self._longest = longest
+        self._frames = None if frames is None else frames[:, None, None]
 
     def at(self, rate: int, *, more: int = 0) -> _SilenceMask:
         """The mask of what lies beyond `rate * frames + more`."""
@@ -227,19 +282,19 @@ def _run_resblock(block: Any, x: torch.Tensor, beyond: _SilenceMask) -> torch.Te
     return x
 
 
-def _pad_batch(rows: Sequence[torch.Tensor]) -> torch.Tensor:
+def _pad_batch(tensors: Sequence[torch.Tensor], rows: int, longest: int) -> torch.Tensor:
     """Stack tensors [channels, n] to [rows, channels, longest], padded with zeros."""
-    return pad_sequence([row.T for row in rows], batch_first=True).transpose(1, 2).contiguous()
+    batch = tensors[0].new_zeros(rows, tensors[0].shape[0], longest)
+    for row, tensor in zip(batch, tensors, strict=False):
+        row[:, : tensor.shape[1]] = tensor
+    return batch
 
 
 # From speech tokens to audio: the S3Gen model, run without storing state on its modules.
 #
 # The package's `S3Token2Wav.inference` (version 0.1.7) draws its noise from the generator of the
 # process and can't be stopped. This follows it on the same modules, with the request's own noise
-# and a look at `cancelled` before each step of the flow. It always runs in float32.
-
-FLOW_STEPS = 10
-MEANFLOW_STEPS = 2
+# and a look at `cancelled` before each step of the flow.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,13 +318,18 @@ class UndecodedTokens:
 
 
 class S3GenDecoder:
-    """S3Gen and the watermark; serves any number of requests at once."""
+    """S3Gen and the watermark; serves any number of requests at once, unless it has graphs."""
 
-    def __init__(self, s3gen: Any, watermarker: Any) -> None:
-        """Use the loaded modules; they are only read."""
+    def __init__(self, s3gen: Any, watermarker: Any, *, graphed: bool = False) -> None:
+        """Use the loaded modules; they are only read.
+
+        With `graphed` batches are padded to few shapes, each of which is a graph on CUDA; all of
+        them come from one thread.
+        """
         self._s3gen = s3gen
         self._watermarker = watermarker
-        self._vocoder = Vocoder(s3gen.mel2wav)
+        self._flow = MelDecoder(s3gen, graphed=graphed)
+        self._vocoder = Vocoder(s3gen.mel2wav, graphed=graphed)
 
     def synthesize(self, line: UndecodedTokens) -> Samples:
         """Decode one line and watermark it.
@@ -291,7 +351,7 @@ class S3GenDecoder:
         Raises:
             Cancelled: Nobody wants any of them any more.
         """
-        mels = [mel[0] for mel in self._mels(lines)]
+        mels = self._flow.mels(lines)
         waves = self._vocoder.waves(mels, [line.noise for line in lines])
         fade = self._s3gen.trim_fade  # fades out leakage from the sample
         for wave in waves:
@@ -303,106 +363,7 @@ class S3GenDecoder:
         marked = self._watermarker.apply_watermark(wave, sample_rate=STUDIO_RATE_HZ)
         return np.clip(marked, -1.0, 1.0).astype(np.float32)
 
-    def _mels(self, lines: Sequence[UndecodedTokens]) -> list[torch.Tensor]:
-        """Mel spectrograms, [1, 80, 2 * n] each; shorter lines are padded and masked."""
-        flow = self._s3gen.flow
-        device = lines[0].tokens.device
-        voices = [line.voice.to(device) for line in lines]
-        read = pad_sequence(
-            [
-                torch.cat([voice.prompt_token[0], line.tokens])
-                for voice, line in zip(voices, lines, strict=True)
-            ],
-            batch_first=True,
-        )  # [lines, longest]
-        lengths = torch.tensor([line.tokens_read for line in lines], device=device)
-        hidden, mask = self._encode(flow.input_embedding(read), lengths)
-        mean = flow.encoder_proj(hidden).transpose(1, 2).contiguous()  # [lines, 80, 2 * longest]
-        known, mel = torch.zeros_like(mean), torch.zeros_like(mean)
-        for row, (voice, line) in enumerate(zip(voices, lines, strict=True)):
-            known[row, :, : voice.prompt_feat.size(1)] = voice.prompt_feat[0].T
-            frames = 2 * line.tokens_read
-            own = mean.new_empty(1, mean.size(1), frames)
-            mel[row, :, :frames] = self._flow_noise(own, 2 * len(line.tokens), line.noise)[0]
-        embeddings = torch.cat([voice.embedding for voice in voices])
-        speaker = flow.spk_embed_affine_layer(F.normalize(embeddings, dim=1))  # [lines, 80]
-        velocity = self._velocity(mean, speaker, known, mask)
-        for begin, end in itertools.pairwise(self._times(mean)):
-            if all(line.cancelled() for line in lines):
-                raise stop_error()
-            mel = mel + (end - begin) * velocity(mel, begin[None], end[None])
-        return [
-            mel[row : row + 1, :, voice.prompt_feat.size(1) : 2 * line.tokens_read]
-            for row, (voice, line) in enumerate(zip(voices, lines, strict=True))
-        ]
-
-    def _encode(
-        self, tokens: torch.Tensor, lengths: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The package's `UpsampleConformerEncoder.forward`, for lines of several lengths.
-
-        It has a layer that looks ahead, into padding that isn't silent; here the padding is.
-
-        Returns:
-            [lines, 2 * longest, 512] and its mask, float32 [lines, 1, 2 * longest].
-        """
-        encoder = self._s3gen.flow.encoder
-        seen = _padding_mask(lengths, tokens.size(1))
-        x, places, _ = encoder.embed(tokens, seen)
-        x = encoder.pre_lookahead_layer(x * seen.transpose(1, 2))
-        x = encoder.forward_layers(x, seen, places, seen)
-        x, _ = encoder.up_layer(x.transpose(1, 2).contiguous(), lengths)
-        seen = _padding_mask(2 * lengths, x.size(2))
-        x, places, _ = encoder.up_embed(x.transpose(1, 2).contiguous(), seen)
-        x = encoder.after_norm(encoder.forward_up_layers(x, seen, places, seen))
-        return x, seen.to(x)
-
-    def _flow_noise(self, mean: torch.Tensor, frames: int, noise: RequestNoise) -> torch.Tensor:
-        """The flow's initial noise, drawn in the package's order to reproduce its seeds."""
-        if not self._s3gen.meanflow:
-            return noise.randn_like(mean)
-        own = noise.randn_like(mean.new_empty(1, mean.size(1), frames))
-        start = noise.randn_like(mean)
-        start[:, :, -frames:] = own
-        return start
-
-    def _times(self, mean: torch.Tensor) -> torch.Tensor:
-        """The time steps of the flow, from 0 to 1."""
-        steps = MEANFLOW_STEPS if self._s3gen.meanflow else FLOW_STEPS
-        even = torch.linspace(0, 1, steps + 1, device=mean.device, dtype=mean.dtype)
-        return even if self._s3gen.meanflow else 1 - torch.cos(even * 0.5 * torch.pi)
-
-    def _velocity(
-        self, mean: torch.Tensor, speaker: torch.Tensor, known: torch.Tensor, mask: torch.Tensor
-    ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]:
-        """The flow's velocity at a mel spectrogram, for a step's start and end times, [1] each."""
-        decoder = self._s3gen.flow.decoder
-        estimate = decoder.estimator.forward
-        if self._s3gen.meanflow:
-            return lambda mel, begin, end: estimate(
-                x=mel, mask=mask, mu=mean, t=begin, spks=speaker, cond=known, r=end
-            )
-        pair = _with_unconditional(mean), _with_unconditional(speaker), _with_unconditional(known)
-        rate = decoder.inference_cfg_rate
-
-        def guided_velocity(
-            mel: torch.Tensor, begin: torch.Tensor, _end: torch.Tensor
-        ) -> torch.Tensor:
-            twice = mel.repeat(2, 1, 1)
-            seen, blind = estimate(
-                x=twice, mask=mask.repeat(2, 1, 1), mu=pair[0], t=begin.repeat(len(twice)),
-                spks=pair[1], cond=pair[2], r=None,
-            ).chunk(2)  # fmt: skip
-            return (1.0 + rate) * seen - rate * blind
-
-        return guided_velocity
-
-
-def _padding_mask(lengths: torch.Tensor, longest: int) -> torch.Tensor:
-    """The mask of valid positions: bool [lines, 1, longest]."""
-    return (torch.arange(longest, device=lengths.device) < lengths[:, None])[:, None]
-
-
-def _with_unconditional(tensor: torch.Tensor) -> torch.Tensor:
-    """Double a batch for guidance: with the condition, and with zeros in its place."""
-    return torch.cat([tensor, torch.zeros_like(tensor)])
+    def close(self) -> None:
+        """Release the graphs."""
+        self._flow.close()
+        self._vocoder.close()

@@ -49,6 +49,7 @@ class S3GenWorker(CodecWorker):
         """Start the threads; None suits the device, 0 means no threads for the watermark."""
         on_cuda = model.device == "cuda"
         self._model = model
+        self._decoder = model.graphed_decoder() if on_cuda else None
         self._max_batch = max_batch or (CUDA_BATCH_LINES if on_cuda else 1)
         if watermark_threads is None:
             watermark_threads = CUDA_WATERMARK_THREADS if on_cuda else 0
@@ -62,6 +63,10 @@ class S3GenWorker(CodecWorker):
         super().close()
         if self._watermark_threads is not None:
             self._watermark_threads.shutdown()
+
+    def _release(self) -> None:
+        if self._decoder is not None:
+            self._decoder.close()
 
     def _batch(self, finished: deque[CodecFrames]) -> list[CodecFrames]:
         """The line that has waited longest, and those of similar length."""
@@ -85,7 +90,7 @@ class S3GenWorker(CodecWorker):
             wanted = [(frames, line) for frames in batch if (line := self._prepare_tokens(frames))]
         if not wanted:
             return
-        waves = self._model.decode_waves([line for _, line in wanted])
+        waves = self._model.decode_waves([line for _, line in wanted], self._decoder)
         for (frames, _), wave in zip(wanted, waves, strict=True):
             if self._watermark_threads is None:
                 self._finish(frames, wave)

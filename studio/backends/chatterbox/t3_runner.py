@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from studio.backends.batching.decoder_stack import linear
+from studio.backends.batching.decoder_stack import EAGER_KERNELS, KernelSet, linear
 from studio.backends.batching.model_runner import SlotModelRunner
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.batching.sampling import SamplingBounds, derive_frame_keys
@@ -40,10 +40,14 @@ class T3Step(DecodeStep):
     """Advances slots by one token."""
 
     def __init__(
-        self, weights: T3Weights, slots: T3Slots, ends: StopRule = StopRule.SPOKEN
+        self,
+        weights: T3Weights,
+        slots: T3Slots,
+        ends: StopRule = StopRule.SPOKEN,
+        kernels: KernelSet = EAGER_KERNELS,
     ) -> None:
         """Prepare the constants of a step; weights and slots are used, not copied."""
-        super().__init__(slots)
+        super().__init__(slots, kernels)
         self._ends = ends
         self._weights = weights
         self._slots = slots
@@ -142,7 +146,7 @@ class T3Runner(SlotModelRunner[T3Admission]):
     _slots: T3Slots
     _too_long = LINE_TOO_LONG
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first two have defaults
         self,
         t3: Any,
         layout: SlotLayout,
@@ -151,10 +155,12 @@ class T3Runner(SlotModelRunner[T3Admission]):
         prefill_positions: int | None = None,
         release: bool = False,
         ends: StopRule = StopRule.SPOKEN,
+        kernels: KernelSet = EAGER_KERNELS,
     ) -> None:
         """Pack the weights and allocate the slots.
 
-        `release` takes the package's own layers away, which can't run afterwards.
+        `release` takes the package's own layers away, which can't run afterwards; `kernels` are
+        those of a step.
 
         Raises:
             BatchingUnavailable: The checkpoint isn't one that can be run like this.
@@ -169,9 +175,11 @@ class T3Runner(SlotModelRunner[T3Admission]):
             layout,
             weights.stack,
             slots,
-            T3Step(weights, slots, ends),
+            T3Step(weights.with_kernels(kernels), slots, ends, kernels),
             prefill_positions=prefill_positions,
             usual=_GUIDED_BOUNDS if weights.penalty_first else _TURBO_BOUNDS,
+            own_attention=kernels.attend is not None,
+            captures_prefill=slots.ints.is_cuda and weights.rows == 1,
         )
 
     def prompt(self, text: torch.Tensor, voice: ClonedVoice, exaggeration: float) -> T3Prompt:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from chatterbox.models.t3.inference.alignment_stream_analyzer import LLAMA_ALIGNED_HEADS
 
-from studio.backends.batching.decoder_stack import AttentionFn, DecoderBackbone, linear, pack_stack
+from studio.backends.batching.decoder_stack import (
+    AttentionFn,
+    DecoderBackbone,
+    DecoderStack,
+    KernelSet,
+    linear,
+    pack_stack,
+)
 from studio.backends.batching.runner_contract import BatchingUnavailable
 
 # The transformer of the turbo T3, packed like the others for the common core.
@@ -151,6 +158,12 @@ class T3Weights:
     shortest: int
     penalty_first: bool
     watched: tuple[tuple[int, int], ...] = ()
+
+    def with_kernels(self, kernels: KernelSet) -> T3Weights:
+        """The same weights with other kernels, where the transformer takes some."""
+        if not isinstance(self.stack, DecoderStack):
+            return self
+        return replace(self, stack=replace(self.stack, kernels=kernels))
 
 
 def pack_t3(t3: Any, positions: int, dtype: torch.dtype, *, release: bool = False) -> T3Weights:

@@ -120,8 +120,8 @@ MAX_CACHED_SAMPLES = 16
 """Voices of which the codec keeps what their sample comes to."""
 
 CODEC_FRAME_BYTES = 4_000_000
-"""3.4 MB of tensors live at once, and a library's workspace. On CUDA the allocator holds 1.75 times
-as much (4.6 GB for 512 frames on an H100), which the plan's reserve bears."""
+"""3.4 MB of tensors live at once, and a library's workspace. On CUDA the allocator holds 1.75 to
+1.85 times as much (4.6 to 4.9 GB for 512 frames on an H100), which the plan's reserve bears."""
 
 _CODEC_STATE_BYTES = 5_300_000  # a row's, and its codes and samples
 _CODEC_TABLES_BYTES = 34_000_000

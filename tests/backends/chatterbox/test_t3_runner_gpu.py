@@ -11,9 +11,11 @@ import torch
 from chatterbox_checkpoint import VARIANTS, checkpoint
 from chatterbox_lines import Desk, lines_of, tokens_together
 
+from studio.backends.batching.kernel_set import select_kernels
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.chatterbox.s3gen import RequestNoise, UndecodedTokens
 from studio.backends.chatterbox.t3_runner import T3Runner
+from studio.backends.device import prepare
 
 pytestmark = [
     pytest.mark.models,
@@ -30,7 +32,9 @@ def desk(request, tmp_path_factory) -> Desk:
 
 
 def core_of(desk: Desk, dtype: torch.dtype = torch.float32, *, graphs: bool = True) -> T3Runner:
-    core = T3Runner(desk.model.t3, SlotLayout(8, 512, 64), dtype=dtype, ends=desk.ends)
+    kernels = select_kernels("cuda", float32=True)
+    layout = SlotLayout(8, 512, 64)
+    core = T3Runner(desk.model.t3, layout, dtype=dtype, ends=desk.ends, kernels=kernels)
     core._graphs._captures = graphs
     return core
 
@@ -87,3 +91,25 @@ def test_lines_sounded_together_are_about_as_if_alone(desk):
         [alone] = desk.decode([unsounded(number)])
         assert samples.shape == alone.shape
         assert np.abs(samples - alone).mean() < 0.01
+
+
+def test_lines_sounded_by_graphs_are_about_as_if_alone(desk):
+    prepare("cuda", tf32=True)  # the default
+    tokens = [torch.arange(length, device="cuda") * 97 % 6_561 for length in (30, 11, 26)]
+
+    def unsounded(number: int) -> UndecodedTokens:
+        return UndecodedTokens(
+            tokens[number], desk.voices[number], RequestNoise(number), lambda: False
+        )
+
+    decoder = desk.model.graphed_decoder()
+    made = [
+        desk.model.decode_waves([unsounded(number) for number in range(3)], decoder)
+        for _ in range(3)  # plain, captured, replayed
+    ]
+    prepare("cuda", tf32=False)
+    for number in range(3):
+        [alone] = desk.model.decode_waves([unsounded(number)])
+        for waves in made:
+            assert np.square(waves[number] - alone).mean() < 1e-4 * np.square(alone).mean()
+    decoder.close()

@@ -261,7 +261,7 @@ def test_the_full_size_codec_stays_within_what_was_reckoned():
     codec.decode(lines)
     taken_bytes = torch.cuda.memory_reserved() - before_bytes
     print(f"{taken_bytes / 1e9:.2f} GB reserved, {codec_bytes(512, 'cuda') / 1e9:.2f} GB reckoned")
-    assert taken_bytes < 1.8 * codec_bytes(512, "cuda")  # the reserve bears the rest
+    assert taken_bytes < 2 * codec_bytes(512, "cuda")  # the reserve bears the rest
     codec.close()
 
 
