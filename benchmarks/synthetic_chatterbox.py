@@ -8,9 +8,11 @@ watches see all of the text alike, so that for them a line never gets beyond its
 from __future__ import annotations
 
 import contextlib
+import copy
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -65,14 +67,30 @@ def build_random_package(variant: ChatterboxVariant, depth: ModelDepth, device: 
         device: Where.
     """
     turbo = variant is TURBO
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(_SEED)
-        t3, s3gen = _build_t3(variant, depth), _build_s3gen(turbo, depth)
+    t3 = copy.deepcopy(_build_t3_once(variant.name, depth)).to(device)
+    with _drawing():
+        s3gen = _build_s3gen(turbo, depth).to(device).eval()
         conditionals = _build_conditionals(_PROMPT_TOKENS[turbo], depth.sample_tokens).to(device)
-    t3, s3gen = t3.to(device).eval(), s3gen.to(device).eval()
     # The watermark prints while it loads; standard output is the table's.
     with contextlib.redirect_stdout(sys.stderr):
         return _KINDS[variant.name](t3, s3gen, None, None, device, conds=conditionals)
+
+
+@contextlib.contextmanager
+def _drawing() -> Iterator[None]:
+    """The same weights each time, and nobody else's draws disturbed."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(_SEED)
+        yield
+
+
+@lru_cache(maxsize=1)
+def _build_t3_once(name: str, depth: ModelDepth) -> Any:
+    """A T3 on the CPU, to be copied: drawing one takes longer than all else."""
+    with _drawing():
+        return _build_t3(
+            next(one for one in (ENGLISH, MULTILINGUAL, TURBO) if one.name == name), depth
+        ).eval()
 
 
 def _build_t3(variant: ChatterboxVariant, depth: ModelDepth) -> Any:

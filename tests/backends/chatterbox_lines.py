@@ -16,7 +16,7 @@ from studio.audio.clip import Samples
 from studio.backends.batching.runner_contract import SlotLayout
 from studio.backends.chatterbox.alignment import StopRule
 from studio.backends.chatterbox.chatterbox_model import SOUND_TOKENS, ChatterboxModel, load_package
-from studio.backends.chatterbox.s3gen import RequestNoise, UndecodedTokens
+from studio.backends.chatterbox.flow import RequestNoise, UndecodedTokens
 from studio.backends.chatterbox.sequential_t3 import (
     Gpt2T3Decoder,
     LlamaT3Decoder,

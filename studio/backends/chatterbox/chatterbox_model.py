@@ -25,10 +25,9 @@ from torch.overrides import TorchFunctionMode
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.backends.chatterbox.alignment import StopRule, install_attention_tap
+from studio.backends.chatterbox.flow import RequestNoise, UndecodedTokens
 from studio.backends.chatterbox.s3gen import (
-    RequestNoise,
     S3GenDecoder,
-    UndecodedTokens,
     fold_weight_norms,
     tokenize_recording,
 )

@@ -5,16 +5,88 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
 
 from studio.backends.batching.cuda_graphs import GraphedFunction
 from studio.backends.batching.sequence import stop_error
+from studio.backends.chatterbox.voice_prompt import ClonedVoice
 
-if TYPE_CHECKING:
-    from studio.backends.chatterbox.s3gen import RequestNoise, UndecodedTokens
+
+class RequestNoise:
+    """A random generator per device, all seeded as by `torch.manual_seed` in a new process.
+
+    A request draws all its randomness here. It therefore neither disturbs nor feels what other
+    threads draw, and its audio is that of the package for the same seed.
+    """
+
+    def __init__(self, seed: int) -> None:
+        """Seed the generators with a number from 0."""
+        self._seed = seed
+        self._streams: dict[str, torch.Generator] = {}
+
+    def generator(self, device: torch.device | str) -> torch.Generator:
+        """The generator of a device."""
+        key = str(device)
+        if key not in self._streams:
+            self._streams[key] = torch.Generator(device).manual_seed(self._seed)
+        return self._streams[key]
+
+    def randn_like(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Normal noise like a tensor, bit-identical to `torch.randn_like`."""
+        return torch.empty_like(tensor).normal_(generator=self.generator(tensor.device))
+
+    def route(self) -> TorchFunctionMode:
+        """A context manager in which this thread's random `torch` functions draw from here."""
+        return _RoutedDraws(self)
+
+
+class _RoutedDraws(TorchFunctionMode):  # type: ignore[misc]
+    """Redirects random functions of the thread that entered it; torch's modes are per thread."""
+
+    def __init__(self, noise: RequestNoise) -> None:
+        super().__init__()
+        self._noise = noise
+
+    def __torch_function__(
+        self,
+        function: Any,
+        types: Any,
+        arguments: tuple[Any, ...] = (),
+        options: dict[str, Any] | None = None,
+    ) -> Any:
+        options = options or {}
+        if function is torch.randn_like:
+            return self._noise.randn_like(*arguments, **options)
+        if function in {torch.rand, torch.randn}:
+            options["generator"] = self._noise.generator(options.get("device") or "cpu")
+        return function(*arguments, **options)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UndecodedTokens:
+    """A line's speech tokens, to be decoded to audio.
+
+    Attributes:
+        tokens: int64 [n], n from 1, below 6561, on the model's device.
+        cancelled: Polled at each step of the flow.
+    """
+
+    tokens: torch.Tensor
+    voice: ClonedVoice
+    noise: RequestNoise
+    cancelled: Callable[[], bool]
+
+    @property
+    def tokens_read(self) -> int:
+        """Number of tokens of the sample and the line."""
+        return self.voice.prompt_token.size(1) + len(self.tokens)
+
 
 # Follows the package's `S3Token2Wav.inference` (chatterbox-tts 0.1.7) on the same modules, which
 # are only read, with each request's own noise and a look at `cancelled` before each step.
@@ -51,7 +123,7 @@ class MelDecoder:
             rows = GRAPHED_ROWS[-1]
             channels = GRAPHED_TOKENS * _FRAMES_PER_TOKEN * _MELS
             self._graphed = GraphedFunction(
-                lambda *given: self._solve(*given, lambda: False),
+                partial(self._solve, lambda: False),
                 s3gen.device,
                 (GRAPHED_TOKENS, rows, rows * _EMBEDDING, channels, channels, channels),
                 product="mel spectrograms",
@@ -72,7 +144,8 @@ class MelDecoder:
         given = self._lay_out(lines, *(padded or (len(lines), max(counts))))
         if unwanted():
             raise stop_error()
-        mel = self._graphed(*given) if padded else self._solve(*given, unwanted)
+        solve = self._graphed if self._graphed and padded else partial(self._solve, unwanted)
+        mel = solve(*given)
         return [
             mel[row, :, line.voice.prompt_feat.size(1) : 2 * line.tokens_read]
             for row, line in enumerate(lines)
@@ -116,12 +189,12 @@ class MelDecoder:
 
     def _solve(
         self,
+        unwanted: Callable[[], bool],
         read: torch.Tensor,
         lengths: torch.Tensor,
         embeddings: torch.Tensor,
         known: torch.Tensor,
         mel: torch.Tensor,
-        unwanted: Callable[[], bool],
     ) -> torch.Tensor:
         """Mel spectrograms, the sample's included: [lines, 80, 2 * longest]."""
         flow = self._s3gen.flow

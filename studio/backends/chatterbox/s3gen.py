@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import librosa
@@ -12,64 +11,17 @@ import torch
 import torch.nn.functional as F
 from torch.distributions import Uniform
 from torch.nn.utils import parametrize
-from torch.overrides import TorchFunctionMode
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.backends.batching.cuda_graphs import GraphedFunction
-from studio.backends.chatterbox.flow import GRAPHED_ROWS, MelDecoder, pad_shape
-from studio.backends.chatterbox.voice_prompt import ClonedVoice
+from studio.backends.chatterbox.flow import (
+    GRAPHED_ROWS,
+    MelDecoder,
+    RequestNoise,
+    UndecodedTokens,
+    pad_shape,
+)
 from studio.errors import AudioRejected
-
-
-class RequestNoise:
-    """A random generator per device, all seeded as by `torch.manual_seed` in a new process.
-
-    A request draws all its randomness here. It therefore neither disturbs nor feels what other
-    threads draw, and its audio is that of the package for the same seed.
-    """
-
-    def __init__(self, seed: int) -> None:
-        """Seed the generators with a number from 0."""
-        self._seed = seed
-        self._streams: dict[str, torch.Generator] = {}
-
-    def generator(self, device: torch.device | str) -> torch.Generator:
-        """The generator of a device."""
-        key = str(device)
-        if key not in self._streams:
-            self._streams[key] = torch.Generator(device).manual_seed(self._seed)
-        return self._streams[key]
-
-    def randn_like(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Normal noise like a tensor, bit-identical to `torch.randn_like`."""
-        return torch.empty_like(tensor).normal_(generator=self.generator(tensor.device))
-
-    def route(self) -> TorchFunctionMode:
-        """A context manager in which this thread's random `torch` functions draw from here."""
-        return _RoutedDraws(self)
-
-
-class _RoutedDraws(TorchFunctionMode):  # type: ignore[misc]
-    """Redirects random functions of the thread that entered it; torch's modes are per thread."""
-
-    def __init__(self, noise: RequestNoise) -> None:
-        super().__init__()
-        self._noise = noise
-
-    def __torch_function__(
-        self,
-        function: Any,
-        types: Any,
-        arguments: tuple[Any, ...] = (),
-        options: dict[str, Any] | None = None,
-    ) -> Any:
-        options = options or {}
-        if function is torch.randn_like:
-            return self._noise.randn_like(*arguments, **options)
-        if function in {torch.rand, torch.randn}:
-            options["generator"] = self._noise.generator(options.get("device") or "cpu")
-        return function(*arguments, **options)
-
 
 # Voice conversion: a recording's words and timing, as tokens for another voice to speak.
 #
@@ -295,26 +247,6 @@ def _pad_batch(tensors: Sequence[torch.Tensor], rows: int, longest: int) -> torc
 # The package's `S3Token2Wav.inference` (version 0.1.7) draws its noise from the generator of the
 # process and can't be stopped. This follows it on the same modules, with the request's own noise
 # and a look at `cancelled` before each step of the flow.
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UndecodedTokens:
-    """A line's speech tokens, to be decoded to audio.
-
-    Attributes:
-        tokens: int64 [n], n from 1, below 6561, on the model's device.
-        cancelled: Polled at each step of the flow.
-    """
-
-    tokens: torch.Tensor
-    voice: ClonedVoice
-    noise: RequestNoise
-    cancelled: Callable[[], bool]
-
-    @property
-    def tokens_read(self) -> int:
-        """Number of tokens of the sample and the line."""
-        return self.voice.prompt_token.size(1) + len(self.tokens)
 
 
 class S3GenDecoder:

@@ -12,7 +12,7 @@ import torch
 from studio.audio.clip import Samples
 from studio.backends.batching.codec_worker import CodecFrames, CodecWorker
 from studio.backends.chatterbox.chatterbox_model import ChatterboxModel
-from studio.backends.chatterbox.s3gen import RequestNoise, UndecodedTokens
+from studio.backends.chatterbox.flow import RequestNoise, UndecodedTokens
 from studio.backends.chatterbox.t3_runner import LINE_TOO_LONG
 from studio.backends.chatterbox.variants import TOKENS_PER_S
 from studio.backends.device import speech_faults, turn

@@ -27,7 +27,7 @@ from studio.backends.chatterbox.alignment import (
     LineAlignmentMonitor,
     StopRule,
 )
-from studio.backends.chatterbox.s3gen import RequestNoise
+from studio.backends.chatterbox.flow import RequestNoise
 
 _STOP_CHECK_STEPS = 8  # on a device that works on its own; a CPU has nothing to wait for
 

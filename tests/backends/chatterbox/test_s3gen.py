@@ -17,7 +17,8 @@ from chatterbox_lines import ENGLISH, TURBO, Desk
 from studio.audio.clip import Samples
 from studio.backends.batching.codec_worker import CodecFrames
 from studio.backends.batching.sequence import SequenceEnd, TtsSequence
-from studio.backends.chatterbox.s3gen import RequestNoise, UndecodedTokens, Vocoder
+from studio.backends.chatterbox.flow import RequestNoise, UndecodedTokens
+from studio.backends.chatterbox.s3gen import Vocoder
 from studio.backends.chatterbox.s3gen_worker import S3GenWorker
 from studio.backends.chatterbox.t3_slots import T3Request, T3SamplingParams
 from studio.errors import Cancelled, SpeechFailed

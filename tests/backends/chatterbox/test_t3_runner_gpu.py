@@ -13,7 +13,7 @@ from chatterbox_lines import Desk, lines_of, tokens_together
 
 from studio.backends.batching.kernel_set import select_kernels
 from studio.backends.batching.runner_contract import SlotLayout
-from studio.backends.chatterbox.s3gen import RequestNoise, UndecodedTokens
+from studio.backends.chatterbox.flow import RequestNoise, UndecodedTokens
 from studio.backends.chatterbox.t3_runner import T3Runner
 from studio.backends.device import prepare
 
