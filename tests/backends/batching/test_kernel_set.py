@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -260,6 +261,7 @@ def test_each_triton_kernel_compiles_for_a_card(capability, monkeypatch, tmp_pat
     """Triton's interpreter takes more than its compiler, which needs no card."""
     jit = pytest.importorskip("triton.runtime.jit", reason="Triton is not installed")
     from studio.backends.batching.triton_attention import attend_triton
+    from studio.backends.batching.triton_kernels import norm_rope_triton
     from studio.backends.qwen3.codec import CodecDecoder
     from studio.backends.qwen3.qwen3_model import load_model
     from studio.backends.qwen3.triton_codec import FusedWaveDecoder
@@ -276,6 +278,14 @@ def test_each_triton_kernel_compiles_for_a_card(capability, monkeypatch, tmp_pat
         torch.zeros(ROWS, 2, 8, 1_024, 128, dtype=dtype),
         torch.zeros(ROWS, dtype=torch.int64),
     )
+    attend_triton(  # Chatterbox's T3, which stays in float32
+        torch.zeros(ROWS, 16, 1, 64),
+        torch.zeros(ROWS, 2, 16, 1_024, 64),
+        torch.zeros(ROWS, dtype=torch.int64),
+    )
+    plain = torch.zeros(ROWS, 16 * 3 * 64)
+    layer = SimpleNamespace(shape=(16, 3, 64), eps=1e-5, norms_heads=False)
+    norm_rope_triton(layer, plain, torch.zeros(ROWS, 1, 1, 1, 2, 2, 32), torch.zeros_like(plain))
     package = load_model(small_checkpoint("base", groups=FEW_GROUPS), "cpu").package.to(dtype)
     TalkerRunner(package, SlotLayout(1, 256, 64), kernels=kernels).step(1)
     codec = build_audible_codec(_codec_config(SIZES["tiny"]))
