@@ -29,8 +29,10 @@ _ENGINES = ("reference", "ours")
 _SLOTS = {"cuda": (64, 32, 8, 1), "mps": (1, 8), "cpu": (1, 8)}
 _SIZE = {"cuda": "full", "mps": "mid", "cpu": "mid"}
 _LINES = {"cuda": 200, "mps": 16, "cpu": 16}
-_TRIES = {"cuda": 10, "mps": 2, "cpu": 2}
-_ALONE = 20
+_TRIES = {"cuda": 4, "mps": 2, "cpu": 2}  # each is a whole line
+_ALONE = {"cuda": 4, "mps": 20, "cpu": 20}
+"""Lines that one at a time is measured on; on a card the package takes over a second for each."""
+
 _TOKENS_PER_FRAME = 2  # of what `build_timed_lines` counts in
 
 
@@ -91,7 +93,7 @@ def _engines(
 ) -> Iterator[tuple[str, MeasureFn]]:
     from benchmarks.chatterbox_trials import measure_chatterbox, measure_package
 
-    few, tries = lines[:_ALONE], _TRIES[trial.device]
+    few, tries = lines[: _ALONE[trial.device]], _TRIES[trial.device]
     for name in names:
         if name == "reference":
             yield "chatterbox, one by one", lambda: [measure_package(trial, few)]
