@@ -26,7 +26,8 @@ COUNT_BUILT = """(() => {
   const inside = (node) => node.querySelectorAll?.('#lines .line').length ?? 0;
   const count = (records) => {
     for (const node of records.flatMap(({ addedNodes }) => [...addedNodes]))
-      window.built += node.matches?.('.line') ? 1 : inside(node);
+      if (!node.matches?.('.line-group')) // its rows are told of one by one
+        window.built += node.matches?.('.line') ? 1 : inside(node);
   };
   window.built = 0;
   new MutationObserver(count).observe(document, { subtree: true, childList: true });

@@ -4,6 +4,7 @@ import { afterPaint, byId, fromTemplate, safeColour, setData, setHidden, setText
 import { fold, formatCount, formatLength } from "../core/format.js";
 import { t, translateServer } from "../core/texts.js";
 import { RATE_HZ } from "../document/document.js";
+import { rowBelow, RowGroups } from "./row_groups.js";
 import { FoldedSections } from "./sections.js";
 
 /** @import { Line } from "../core/types" */
@@ -213,6 +214,7 @@ const STILL_MS = 100;
 /** Renders the project's lines as rows, and finds the line of an element. */
 export class LineList {
   #list = byId("lines");
+  #groups = new RowGroups(this.#list);
   #rows = new Map();
   #shown = [];
   #colours = new Map();
@@ -328,7 +330,9 @@ export class LineList {
     const { order, lines } = this.#project.view;
     const hidden = this.#folded.hidden(order, lines);
     for (const [lineId, row] of this.#rows) {
-      setHidden(row.root, hidden.has(lineId) || this.#isFiltered(lineId));
+      const isHidden = hidden.has(lineId) || this.#isFiltered(lineId);
+      if (row.root.hidden !== isHidden) this.#groups.touch(row.root);
+      setHidden(row.root, isHidden);
       row.showFold(this.#folded.has(lineId));
     }
   }
@@ -376,14 +380,16 @@ export class LineList {
   #arrange() {
     const { order, lines } = this.#project.view;
     for (const lineId of this.#shown) if (!lines.has(lineId)) this.#forget(lineId);
-    let next = this.#list.firstElementChild;
+    let next = this.#groups.first;
+    let above = null;
     for (const lineId of order) {
       const root = (this.#rows.get(lineId) ?? this.#grow(lines.get(lineId))).root;
-      if (root === next) next = next.nextElementSibling;
-      else if (next?.nextElementSibling === root) {
-        this.#list.append(next);
-        next = root.nextElementSibling;
-      } else this.#list.insertBefore(root, next);
+      if (root === next) next = rowBelow(next);
+      else if (next && rowBelow(next) === root) {
+        this.#groups.put(next, this.#groups.last);
+        next = rowBelow(root);
+      } else this.#groups.put(root, above);
+      above = root;
     }
     this.#shown = order;
     this.#renumber();
@@ -392,7 +398,7 @@ export class LineList {
   }
 
   #forget(lineId) {
-    this.#rows.get(lineId)?.root.remove();
+    this.#groups.remove(this.#rows.get(lineId).root);
     this.#rows.delete(lineId);
   }
 

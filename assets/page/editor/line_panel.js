@@ -109,6 +109,8 @@ export class LinePanel {
   #parts;
   #params = new ParamControls();
   #languages = null;
+  /** The moods in their list, as JSON. */
+  #offered = "";
   #library = [];
   /** @type {boolean | null} */
   #hasTakes = null;
@@ -336,10 +338,15 @@ export class LinePanel {
     const chosen = shared(lines.map(({ params }) => params ?? {}), "mood");
     const unknown = chosen && !moods.some((mood) => fold(mood) === fold(chosen)) ? [chosen] : [];
     setHidden(byId("mood-part"), moods.length === 0 && unknown.length === 0);
-    const options = [...moods, ...unknown].map((mood) => new Option(mood, mood));
-    field("mood").replaceChildren(new Option(t`main sample`, ""), ...options);
+    this.#listMoods([...moods, ...unknown]);
     const known = moods.find((mood) => fold(mood) === fold(chosen ?? ""));
-    field("mood").value = known ?? chosen ?? "";
+    setValue(field("mood"), known ?? chosen ?? "");
+  }
+
+  #listMoods(moods) {
+    if (JSON.stringify(moods) === this.#offered) return;
+    this.#offered = JSON.stringify(moods);
+    field("mood").replaceChildren(new Option(t`main sample`, ""), ...moods.map((mood) => new Option(mood, mood)));
   }
 
   #moods(speaker) {
@@ -399,9 +406,14 @@ function shared(lines, name) {
   return lines.every((line) => (line[name] ?? null) === first) ? first : undefined;
 }
 
+/** Set a field's value only if it differs: with each choice that is made in a list, Chromium looks for forms to fill. */
+function setValue(input, value) {
+  if (input.value !== value) input.value = value;
+}
+
 function put(name, value) {
   const input = field(name);
   if (isDirty(input)) return;
-  input.value = value === undefined || value === null ? "" : String(value);
+  setValue(input, value === undefined || value === null ? "" : String(value));
   input.placeholder = value === undefined ? t`Mixed` : (input.dataset.empty ?? "");
 }

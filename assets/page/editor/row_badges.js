@@ -2,6 +2,7 @@
 import { bus } from "../core/bus.js";
 import { formatNumber } from "../core/format.js";
 import { t } from "../core/texts.js";
+import { rowBelow } from "./row_groups.js";
 
 /** @import { Line, LineDirection, Parts } from "../core/types" */
 
@@ -90,7 +91,7 @@ export class RowBadges {
     const line = project.line(lineId);
     const row = lines.row(lineId);
     if (!line || !row || line.kind === "silence") return;
-    const next = below ?? project.line(row.root.nextElementSibling?.dataset.line);
+    const next = below ?? project.line(rowBelow(row.root)?.dataset.line);
     const isStarred = starred.has(line.take?.take_id);
     row.badge(badgesOf(line, { next, directions: hints.directionsOf(lineId), isStarred }));
   }

@@ -1,5 +1,6 @@
 /** Gestures on rows by mouse and touch: press, select, drag and drop. */
 import { byId } from "../core/dom.js";
+import { rowAbove } from "./row_groups.js";
 
 /** @import { Parts } from "../core/types" */
 
@@ -37,7 +38,7 @@ export class DraggedRows {
   /** Drop the rows at the shown position. @returns {boolean} whether there was one */
   drop() {
     const [row, lineIds] = [this.#pointed, this.#ids];
-    const after = row?.dataset.drop === "below" ? row : row?.previousElementSibling;
+    const after = row?.dataset.drop === "below" ? row : row && rowAbove(row);
     this.end();
     if (!row || !lineIds) return false;
     this.#parts.commands.move(lineIds, free(after, lineIds));
@@ -59,7 +60,7 @@ export class DraggedRows {
 /** The nearest row at or above it that isn't dragged itself. */
 function free(row, carried) {
   let found = row;
-  while (found && carried.includes(found.dataset.line)) found = found.previousElementSibling;
+  while (found && carried.includes(found.dataset.line)) found = rowAbove(found);
   return found?.dataset.line ?? null;
 }
 

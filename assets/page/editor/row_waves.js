@@ -63,6 +63,7 @@ export class RowWaves {
   }
 
   #look(row, isSeen) {
+    if (!row.dataset.line) return; // a group of rows
     if (isSeen) this.#seen.add(row.dataset.line);
     else this.#seen.delete(row.dataset.line);
     this.#soon();

@@ -52,9 +52,9 @@ export function listenForShortcuts({ playback, spokenWords, commands, selection,
   }
   byId("keys-open").addEventListener("click", () => keys.showModal());
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
+    if (event.defaultPrevented || event.isComposing) return;
     const act = chosen(event, { table, history, single, calm });
-    if (!act) return;
+    if (!act || document.querySelector("dialog[open]")) return; // looked for last: it walks the whole page
     event.preventDefault();
     act();
   });
