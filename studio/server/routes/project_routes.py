@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import FileResponse, StreamingResponse
-from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import Field
 
 from studio.audio.clip import STUDIO_RATE_HZ
@@ -27,6 +26,7 @@ from studio.project.reclaim import ReclaimableSpace, find_reclaimable, reclaim_s
 from studio.project.script_merge import create_lines
 from studio.project.session import ProjectSession
 from studio.project.takes import Take
+from studio.server.event_stream import PING, EventStream, encode_event, is_woken
 from studio.server.policies import Access, DiskUse, RequestClass, StudioDep, page_policy
 from studio.server.routes.bodies import (
     AuthorBody,
@@ -195,36 +195,38 @@ def project_event_routes(feeds: StateFeeds) -> APIRouter:
     """The stream that a page follows, with the state of its studio by `feeds`."""
     routes = APIRouter(prefix="/studio/projects")
 
-    @routes.get("/{project_id}/events", response_class=EventSourceResponse)
+    @routes.get("/{project_id}/events")
     @page_policy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
-    async def events(
-        studio: StudioDep, project: Project, since: int = 0
-    ) -> AsyncIterator[ServerSentEvent]:
+    async def events(studio: StudioDep, project: Project, since: int = 0) -> EventStream:
         """What happens in the project after `since`, and the studio's state, now and as it changes.
 
         Ends where `since` is too long ago: the page loads all again.
         """
-        woken, seen = asyncio.Event(), 0
-        with project.events.waking(woken), feeds.subscribe(studio, woken) as feed:
-            while not feed.is_over and (batch := project.events.read_batch(since)) is not None:
-                if batch:
-                    for data, seq in await asyncio.to_thread(_write_batch, project, batch):
-                        yield ServerSentEvent(raw_data=data, id=seq)
-                    since += len(batch)
-                if feed.version > seen:
-                    data, seen = feed.message(seen), feed.version
-                    yield ServerSentEvent(raw_data=data)
-                await woken.wait()
-                woken.clear()
+        return EventStream(_follow(feeds, studio, project, since))
 
     return routes
 
 
-def _write_batch(
-    project: ProjectSession, batch: list[tuple[int, ProjectEvent]]
-) -> list[tuple[str, str]]:
-    bodies = [(seq, news_body(project, seq, news)) for seq, news in batch]
-    return [(json.dumps(body), str(seq)) for seq, body in bodies if body is not None]
+async def _follow(
+    feeds: StateFeeds, studio: Studio, project: ProjectSession, since: int
+) -> AsyncGenerator[bytes, None]:
+    woken, seen = asyncio.Event(), 0
+    with project.events.waking(woken), feeds.subscribe(studio, woken) as feed:
+        while not feed.is_over and (batch := project.events.read_batch(since)) is not None:
+            if batch:
+                if events := await asyncio.to_thread(_write_batch, project, batch):
+                    yield events
+                since += len(batch)
+            if feed.version > seen:
+                message, seen = feed.message(seen), feed.version
+                yield message
+            while not await is_woken(woken):
+                yield PING
+
+
+def _write_batch(project: ProjectSession, batch: list[tuple[int, ProjectEvent]]) -> bytes:
+    bodies = ((seq, news_body(project, seq, news)) for seq, news in batch)
+    return b"".join(encode_event(json.dumps(body), seq) for seq, body in bodies if body is not None)
 
 
 space_routes = APIRouter(prefix="/studio/space")

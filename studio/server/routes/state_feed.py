@@ -19,6 +19,7 @@ from studio.engine.event_log import StateChange
 from studio.engine.model_manager import ModelState, measure_resident_bytes
 from studio.errors import StudioError
 from studio.hearing.model_catalogue import describe_models
+from studio.server.event_stream import encode_event
 from studio.server.routes.bodies import capabilities_body, engine_body
 from studio.server.routes.speaker_bodies import brief_body
 from studio.services.studio import Studio
@@ -192,13 +193,22 @@ class StateFeed:
         # Each part of the state, with the version of its last change.
         self._parts: dict[str, tuple[int, Any]] = {}
         self._unload_at_s: dict[str, float | None] = {}
+        # The latest one, with the versions that it is between, and its second.
+        self._message = (0, 0, 0), b""
         self._task = asyncio.create_task(self._run())
 
-    def message(self, since: int) -> str:
+    def message(self, since: int) -> bytes:
         """The parts that changed after version `since`, as the stream sends them."""
+        # For all pages at once; not for longer, as it counts down.
+        wanted = since, self.version, int(time.monotonic())
+        if self._message[0] != wanted:
+            self._message = wanted, self._write_message(since)
+        return self._message[1]
+
+    def _write_message(self, since: int) -> bytes:
         state = {name: part for name, (version, part) in self._parts.items() if version > since}
         state = _change_models(state, _count_down)
-        return json.dumps({"type": "state", "state": state})
+        return encode_event(json.dumps({"type": "state", "state": state}))
 
     def stop(self) -> None:
         """Stop following the state."""
