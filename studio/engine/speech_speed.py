@@ -30,8 +30,8 @@ _LEAST_S = 1.5
 _ENOUGH_S = 20.0
 """Seconds of speech after which a measurement ends, although lines are still in flight."""
 
-_NEWS = 0.05
-"""Relative change of a speed that is worth a write."""
+_NEWS = 0.25
+"""Relative change of a speed that is worth a write, and a word to every open page."""
 
 
 def describe_machine(device: str) -> str:
@@ -91,9 +91,10 @@ class SpeechSpeeds:
         self._clock = clock
         self.notify = notify
         self._disk = Disk()
-        # Guards the two tables.
+        # Guards the three tables.
         self._lock = threading.Lock()
         self._measured: dict[str, list[float]] = _read(path, self._machine) if path else {}
+        self._told = {name: median(measured) for name, measured in self._measured.items() if measured}
         self._stretches: dict[str, _Stretch] = {}
 
     def get(self, name: str) -> float | None:
@@ -146,14 +147,18 @@ class SpeechSpeeds:
         """Forget a backend, whose weights were removed."""
         with self._lock:
             known = self._measured.pop(name, None)
+            self._told.pop(name, None)
         if known:
             self._write()
 
     def _add(self, name: str, speed: float) -> bool:
         measured = self._measured.setdefault(name, [])
-        before = median(measured) if measured else 0.0
         measured[:] = [*measured, speed][-_KEPT:]
-        return abs(median(measured) - before) > _NEWS * before
+        now, told = median(measured), self._told.get(name, 0.0)
+        if abs(now - told) <= _NEWS * told:
+            return False
+        self._told[name] = now
+        return True
 
     def _write(self) -> None:
         if self._path is None:

@@ -107,9 +107,20 @@ def test_a_folder_that_cannot_be_written_fails_no_line(tmp_path, clock):
 def test_only_news_are_told(speeds, clock):
     told = []
     speeds.notify = lambda: told.append(speeds.get("kitten"))
-    for took_s in (1.0, 1.01, 1.0):
+    for took_s in (1.0, 1.01, 1.1, 1.0, 0.9):
         speak(speeds, clock, audio_s=5.0, took_s=took_s)
     assert told == [5.0]
+
+
+def test_a_speed_that_changes_little_by_little_is_told(tmp_path, speeds, clock):
+    told = []
+    speeds.notify = lambda: told.append(speeds.get("kitten"))
+    for line in range(40):
+        speak(speeds, clock, audio_s=5.0, took_s=1.02**line)
+    assert 2 <= len(told) <= 5
+    assert SpeechSpeeds(tmp_path / "speeds.json", "cpu").get("kitten") == pytest.approx(
+        speeds.get("kitten"), rel=0.3
+    )
 
 
 def test_lines_of_many_threads_are_all_counted(tmp_path):
