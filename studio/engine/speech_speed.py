@@ -94,7 +94,9 @@ class SpeechSpeeds:
         # Guards the three tables.
         self._lock = threading.Lock()
         self._measured: dict[str, list[float]] = _read(path, self._machine) if path else {}
-        self._told = {name: median(measured) for name, measured in self._measured.items() if measured}
+        self._told = {
+            name: median(measured) for name, measured in self._measured.items() if measured
+        }
         self._stretches: dict[str, _Stretch] = {}
 
     def get(self, name: str) -> float | None:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import Field
 
@@ -27,7 +27,14 @@ from studio.project.script_merge import create_lines
 from studio.project.session import ProjectSession
 from studio.project.takes import Take
 from studio.server.event_stream import PING, EventStream, encode_event, is_woken
-from studio.server.policies import Access, DiskUse, RequestClass, StudioDep, page_policy
+from studio.server.policies import (
+    Access,
+    DiskUse,
+    RequestClass,
+    StudioDep,
+    page_policy,
+    studio_of_request,
+)
 from studio.server.routes.bodies import (
     AuthorBody,
     EditsBody,
@@ -41,6 +48,7 @@ from studio.server.routes.bodies import (
     card_body,
     edit_body,
     job_body,
+    json_response,
     news_body,
     project_body,
     take_body,
@@ -55,8 +63,9 @@ _UNNAMED = "Untitled"
 project_routes = APIRouter(prefix="/studio/projects")
 
 
-async def _open_session(studio: StudioDep, project_id: str) -> ProjectSession:
+async def _open_session(request: Request, project_id: str) -> ProjectSession:
     # An open project needs no thread, and no wait for another one that is being opened.
+    studio = studio_of_request(request)
     session = studio.projects.get_open(project_id)
     if session is None:
         session = await asyncio.to_thread(studio.projects.open, project_id)
@@ -77,11 +86,11 @@ def list_projects(studio: StudioDep) -> list[dict[str, Any]]:
 
 @project_routes.post("", status_code=201)
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
-def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
+def create(studio: StudioDep, body: NewProjectBody) -> Response:
     """Create a project: a copy of another one, from a script, or empty."""
     if body.like is not None:
         studio.disk_quota.reserve(studio.projects.size_bytes(body.like))
-        return project_body(studio.projects.duplicate(body.like))
+        return json_response(project_body(studio.projects.duplicate(body.like)), 201)
     # An empty box is an empty project, not a script that can't be read.
     parsed = read_dialog_text(body.text) if body.text and body.text.strip() else None
     if parsed:
@@ -91,14 +100,14 @@ def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
     session = studio.projects.create(name, dialog, gap_s=body.gap_s)
     made = project_body(session, parsed.notices if parsed else ())
     made["unspoken"] = parsed.unspoken if parsed else 0
-    return made
+    return json_response(made, 201)
 
 
 @project_routes.get("/{project_id}")
 @page_policy(Access.GUEST)
-def snapshot(project: Project) -> dict[str, Any]:
+def snapshot(project: Project) -> Response:
     """Fetch a project's current state."""
-    return project_body(project)
+    return json_response(project_body(project))
 
 
 @project_routes.patch("/{project_id}", status_code=204)
@@ -117,24 +126,26 @@ def remove(studio: StudioDep, project_id: str) -> None:
 
 @project_routes.post("/{project_id}/edits")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def edit(studio: StudioDep, project: Project, body: EditsBody) -> dict[str, Any]:
+def edit(studio: StudioDep, project: Project, body: EditsBody) -> Response:
     """Apply edits, all or none."""
     check_edits(project, body.ops, studio.backends().values())
-    return edit_body(project, project.edit(body.ops, body.author(body.group), body.base_rev))
+    news = project.edit(body.ops, body.author(body.group), body.base_rev)
+    return json_response(edit_body(project, news))
 
 
 @project_routes.post("/{project_id}/undo")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def undo(project: Project, body: UndoBody) -> dict[str, Any]:
+def undo(project: Project, body: UndoBody) -> Response:
     """Undo the latest step, or the latest of the caller's own."""
-    return edit_body(project, project.undo(body.author(), body.base_rev, own=body.own))
+    news = project.undo(body.author(), body.base_rev, own=body.own)
+    return json_response(edit_body(project, news))
 
 
 @project_routes.post("/{project_id}/redo")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def redo(project: Project, body: AuthorBody) -> dict[str, Any]:
+def redo(project: Project, body: AuthorBody) -> Response:
     """Redo the step that was undone last."""
-    return edit_body(project, project.redo(body.author()))
+    return json_response(edit_body(project, project.redo(body.author())))
 
 
 @project_routes.get("/{project_id}/script")
@@ -147,19 +158,19 @@ def script(project: Project) -> dict[str, Any]:
 
 @project_routes.put("/{project_id}/script")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def merge_script(studio: StudioDep, project: Project, body: ScriptBody) -> dict[str, Any]:
+def merge_script(studio: StudioDep, project: Project, body: ScriptBody) -> Response:
     """Change the lines to those of a script."""
     check = partial(check_script, project, others=studio.backends().values())
     news, notices = project.merge_script(body.text, body.author(), body.base_rev, check=check)
-    return edit_body(project, news) | {"notices": list(map(asdict, notices))}
+    return json_response(edit_body(project, news) | {"notices": list(map(asdict, notices))})
 
 
 @project_routes.post("/{project_id}/render")
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
-def render(project: Project, body: RenderBody) -> dict[str, Any] | None:
+def render(project: Project, body: RenderBody) -> Response:
     """Render the lines whose take is missing or stale, or further takes of some lines."""
     project.render(body.line_ids, again=body.again, listen_from=body.listen_from)
-    return job_body(project)
+    return json_response(job_body(project))
 
 
 @project_routes.post("/{project_id}/cancel")
