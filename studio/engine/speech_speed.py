@@ -31,7 +31,7 @@ _ENOUGH_S = 20.0
 """Seconds of speech after which a measurement ends, although lines are still in flight."""
 
 _NEWS = 0.25
-"""Relative change of a speed that is worth a write, and a word to every open page."""
+"""Relative change of a speed that is worth a write."""
 
 
 def describe_machine(device: str) -> str:
@@ -83,7 +83,8 @@ class SpeechSpeeds:
             device: The kind of device that models run on, as far as one knows at the start; what
                 was measured on another one, or on another machine, isn't read.
             clock: Monotonic seconds.
-            notify: Called when a speed has changed, in whatever thread.
+            notify: Called when a backend has its first speed, in whatever thread. Later ones are
+                seen whenever all is read; each line has another.
         """
         self.device = device
         self._path = path
@@ -94,7 +95,7 @@ class SpeechSpeeds:
         # Guards the three tables.
         self._lock = threading.Lock()
         self._measured: dict[str, list[float]] = _read(path, self._machine) if path else {}
-        self._told = {
+        self._kept = {
             name: median(measured) for name, measured in self._measured.items() if measured
         }
         self._stretches: dict[str, _Stretch] = {}
@@ -140,26 +141,28 @@ class SpeechSpeeds:
                 return
             speed = stretch.audio_s / stretch.busy_s
             stretch.audio_s = stretch.busy_s = 0.0
+            is_first = name not in self._kept
             is_news = self._add(name, speed)
         if is_news:
             self._write()
+        if is_first:
             self.notify()
 
     def forget(self, name: str) -> None:
         """Forget a backend, whose weights were removed."""
         with self._lock:
             known = self._measured.pop(name, None)
-            self._told.pop(name, None)
+            self._kept.pop(name, None)
         if known:
             self._write()
 
     def _add(self, name: str, speed: float) -> bool:
         measured = self._measured.setdefault(name, [])
         measured[:] = [*measured, speed][-_KEPT:]
-        now, told = median(measured), self._told.get(name, 0.0)
-        if abs(now - told) <= _NEWS * told:
+        now, kept = median(measured), self._kept.get(name, 0.0)
+        if abs(now - kept) <= _NEWS * kept:
             return False
-        self._told[name] = now
+        self._kept[name] = now
         return True
 
     def _write(self) -> None:
