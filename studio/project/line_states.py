@@ -461,8 +461,8 @@ def _describe_problems(document: Document, take_store: TakeStore) -> Iterator[st
         yield f"{more} further takes are left out for such reasons."
 
 
-SNAPSHOT_INTERVAL_S = 5.0
-"""Age at which a snapshot is written again; newer changes are in the journal."""
+SNAPSHOT_INTERVAL_S = 15.0
+"""Age at which a snapshot is written again; newer changes are in the journal, which is read fast."""
 
 
 @dataclass(frozen=True, slots=True)
