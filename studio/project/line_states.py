@@ -462,7 +462,7 @@ def _describe_problems(document: Document, take_store: TakeStore) -> Iterator[st
 
 
 SNAPSHOT_INTERVAL_S = 15.0
-"""Age at which a snapshot is written again; newer changes are in the journal, which is read fast."""
+"""Age at which a snapshot is written again; newer changes are in the journal."""
 
 
 @dataclass(frozen=True, slots=True)
