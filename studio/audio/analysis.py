@@ -110,19 +110,29 @@ def detect_speech_frames(clip: Clip) -> npt.NDArray[np.bool_]:
     Loud enough is within 35 dB of the loudest frame, above -60 dB of full scale, and above the
     noise of the room.
     """
-    noisy = detect_above_noise(clip)
-    return is_speech(measure_frame_levels(clip)) if noisy is None else noisy
+    return _detect_speech(clip, measure_frame_levels(clip))
 
 
-def detect_above_noise(clip: Clip) -> npt.NDArray[np.bool_] | None:
-    """Whether each whole 20 ms frame is above the noise of the room: [frames]; None without any."""
+def _detect_speech(clip: Clip, frame_db: _Array) -> npt.NDArray[np.bool_]:
+    noisy = detect_above_noise(clip, frame_db)
+    return is_speech(frame_db) if noisy is None else noisy
+
+
+def detect_above_noise(clip: Clip, level_db: _Array | None = None) -> npt.NDArray[np.bool_] | None:
+    """Whether each whole 20 ms frame is above the noise of the room: [frames]; None without any.
+
+    Args:
+        clip: The recording.
+        level_db: As `measure_frame_levels` has them, if they are known.
+    """
+    level_db = measure_frame_levels(clip) if level_db is None else level_db
     size = max(1, round(FRAME_S * clip.rate_hz))
     whole = len(clip) // size * size
     # Without its offset, as rumble below hearing would outshout quiet speech.
     blocks = split_blocks(clip.samples[:whole], _BLOCK_FRAMES * size)
     frames = [block.reshape(-1, size).var(axis=1, dtype=np.float64) for block in blocks]
     frame_db = _compute_frame_db(np.concatenate([np.zeros(0), *frames]))
-    return detect_speech_in_noise(frame_db, _find_threshold_db(measure_frame_levels(clip)))
+    return detect_speech_in_noise(frame_db, _find_threshold_db(level_db))
 
 
 def measure_frame_levels(clip: Clip) -> _Array:
@@ -174,11 +184,15 @@ def track_pitch_hz(clip: Clip) -> _Array:
     windows = np.lib.stride_tricks.sliding_window_view(samples, _PITCH_FRAME_SAMPLES)
     frames = windows[::_PITCH_HOP_SAMPLES]
     # Block by block, since the similarity of a minute's frames takes 70 MB.
-    blocks = [frames[at : at + _PITCH_BLOCK] for at in range(0, len(frames), _PITCH_BLOCK)]
-    loudest = max(float(np.square(_centre(block)).mean(axis=1).max()) for block in blocks)
+    blocks = [_centre(frames[at : at + _PITCH_BLOCK]) for at in range(0, len(frames), _PITCH_BLOCK)]
+    powers = [np.square(block).mean(axis=1) for block in blocks]
+    loudest = max(float(power.max()) for power in powers)
     quietest = max(loudest * 10 ** (-_SPEECH_BELOW_LOUDEST_DB / 10), 10 ** (_SILENT_DB / 10))
     return np.concatenate(
-        [_find_pitches_hz(_compute_similarity(_select_loud(block, quietest))) for block in blocks]
+        [
+            _find_pitches_hz(_compute_similarity(block[power >= quietest]))
+            for block, power in zip(blocks, powers, strict=True)
+        ]
     )
 
 
@@ -186,13 +200,6 @@ def _centre(frames: Samples) -> _Array:
     centred = frames.astype(np.float64)
     centred -= centred.mean(axis=1, keepdims=True)
     return centred
-
-
-def _select_loud(frames: Samples, quietest: float) -> _Array:
-    """The frames of at least that power, without their mean."""
-    centred = _centre(frames)
-    loud: _Array = centred[np.square(centred).mean(axis=1) >= quietest]
-    return loud
 
 
 def _compute_similarity(frames: _Array) -> _Array:
@@ -451,7 +458,8 @@ class SoundFrames:
     @classmethod
     def from_clip(cls, clip: Clip) -> SoundFrames:
         """Measure a clip; a rest shorter than a frame is ignored."""
-        level_db, speech = measure_frame_levels(clip), detect_speech_frames(clip)
+        level_db = measure_frame_levels(clip)
+        speech = _detect_speech(clip, level_db)
         return cls(
             level_db, speech, _compute_spectra(clip, len(level_db)), _average_db(level_db[speech])
         )

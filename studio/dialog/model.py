@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import regex
 
-from studio.errors import NameRejected, ScriptError
+from studio.errors import BadInput, NameRejected, ScriptError
 
 MAX_NAME_CHARS = 60
 
@@ -102,6 +102,22 @@ MAX_PAUSE_S = 300.0
 MAX_LINE_CHARS = 100_000
 MAX_LINES = 20_000
 MAX_SCRIPT_BYTES = 5_000_000
+MAX_SPEAKERS = 5_000
+
+
+def count_speakers(names: Iterable[str | None]) -> int:
+    """How many speakers some lines have, whatever the case of their names."""
+    return len(set(map(name_key, filter(None, set(names)))))
+
+
+def check_speaker_count(count: int) -> None:
+    """Check that a dialog hasn't too many speakers, each of whom gets a voice.
+
+    Raises:
+        BadInput: It has.
+    """
+    if count > MAX_SPEAKERS:
+        raise BadInput(f"A dialog has at most {MAX_SPEAKERS:,} speakers. Divide it into parts.")
 
 
 @dataclass(frozen=True, slots=True)

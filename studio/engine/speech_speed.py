@@ -30,7 +30,7 @@ _LEAST_S = 1.5
 _ENOUGH_S = 20.0
 """Seconds of speech after which a measurement ends, although lines are still in flight."""
 
-_NEWS = 0.05
+_NEWS = 0.25
 """Relative change of a speed that is worth a write."""
 
 
@@ -83,7 +83,8 @@ class SpeechSpeeds:
             device: The kind of device that models run on, as far as one knows at the start; what
                 was measured on another one, or on another machine, isn't read.
             clock: Monotonic seconds.
-            notify: Called when a speed has changed, in whatever thread.
+            notify: Called when a backend has its first speed, in whatever thread. Later ones are
+                seen whenever all is read; each line has another.
         """
         self.device = device
         self._path = path
@@ -91,9 +92,12 @@ class SpeechSpeeds:
         self._clock = clock
         self.notify = notify
         self._disk = Disk()
-        # Guards the two tables.
+        # Guards the three tables.
         self._lock = threading.Lock()
         self._measured: dict[str, list[float]] = _read(path, self._machine) if path else {}
+        self._kept = {
+            name: median(measured) for name, measured in self._measured.items() if measured
+        }
         self._stretches: dict[str, _Stretch] = {}
 
     def get(self, name: str) -> float | None:
@@ -137,23 +141,29 @@ class SpeechSpeeds:
                 return
             speed = stretch.audio_s / stretch.busy_s
             stretch.audio_s = stretch.busy_s = 0.0
+            is_first = name not in self._kept
             is_news = self._add(name, speed)
         if is_news:
             self._write()
+        if is_first:
             self.notify()
 
     def forget(self, name: str) -> None:
         """Forget a backend, whose weights were removed."""
         with self._lock:
             known = self._measured.pop(name, None)
+            self._kept.pop(name, None)
         if known:
             self._write()
 
     def _add(self, name: str, speed: float) -> bool:
         measured = self._measured.setdefault(name, [])
-        before = median(measured) if measured else 0.0
         measured[:] = [*measured, speed][-_KEPT:]
-        return abs(median(measured) - before) > _NEWS * before
+        now, kept = median(measured), self._kept.get(name, 0.0)
+        if abs(now - kept) <= _NEWS * kept:
+            return False
+        self._kept[name] = now
+        return True
 
     def _write(self) -> None:
         if self._path is None:

@@ -13,6 +13,7 @@ from studio.errors import EditConflict
 from studio.project import ops
 from studio.project.comments import select_for_lines
 from studio.project.document import Document, LineKind, clean_project_name
+from studio.project.draft import check_speakers
 from studio.project.edits import EditLookups, apply_edits
 from studio.project.history import Author, Entry, EntryKind, HistoryStep, parse_person
 from studio.project.line_states import STUDIO_AUTHOR, EditEvent, LineStates, ProjectState
@@ -207,6 +208,7 @@ class DocumentEditor:
 
         Raises:
             EditConflict: Others changed the project since `base_rev`.
+            BadInput: It has too many speakers.
             StorageFailed: It can't be saved; nothing changed.
         """
         core = self._state
@@ -313,8 +315,13 @@ class DocumentEditor:
         return (take.line_id for take in takes if take and take.line_id in step.after.lines)
 
     def _record(self, after: Document, author: Author) -> EditEvent:
-        """Record a changed document."""
+        """Record a changed document.
+
+        Raises:
+            BadInput: It has too many speakers, and more than before.
+        """
         core, before = self._state, self._state.document
+        check_speakers(before, after)
         if after.settings.backend != before.settings.backend:
             core.voice_resolver.check_backend(after.settings.backend)
         after = core.voice_resolver.cast_new_names(after, before)

@@ -8,7 +8,15 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from studio.dialog.model import MAX_LINES, MAX_SCRIPT_BYTES, name_key, same_name
+from studio.dialog.model import (
+    MAX_LINES,
+    MAX_SCRIPT_BYTES,
+    MAX_SPEAKERS,
+    check_speaker_count,
+    count_speakers,
+    name_key,
+    same_name,
+)
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
 from studio.errors import BadInput, NotFound
 from studio.project.characters import PLAIN, change_character
@@ -261,6 +269,23 @@ def check_growth(before: Document, after: Document) -> None:
         raise BadInput(
             f"A project has at most {MAX_SCRIPT_BYTES:,} characters. Divide it into parts."
         )
+
+
+def check_speakers(before: Document, after: Document) -> None:
+    """Check that a document gets no further speaker when it has too many.
+
+    Raises:
+        BadInput: It does.
+    """
+    if len(after.lines) <= MAX_SPEAKERS:
+        return
+    count = _count_speakers(after)
+    if count > MAX_SPEAKERS and count > _count_speakers(before):
+        check_speaker_count(count)
+
+
+def _count_speakers(document: Document) -> int:
+    return count_speakers(line.speaker for line in document.lines.values())
 
 
 def _count_chars(document: Document) -> int:

@@ -461,7 +461,7 @@ def _describe_problems(document: Document, take_store: TakeStore) -> Iterator[st
         yield f"{more} further takes are left out for such reasons."
 
 
-SNAPSHOT_INTERVAL_S = 5.0
+SNAPSHOT_INTERVAL_S = 15.0
 """Age at which a snapshot is written again; newer changes are in the journal."""
 
 

@@ -52,6 +52,9 @@ MAX_BYTES = 100_000_000_000
 _MIN_FILE_BYTES = 4_096
 """What even an empty file takes of a disk."""
 
+_AT_ONCE_BYTES = 1 << 20
+"""Of a member; most are smaller, and are read and written by one call each."""
+
 _MAX_COMPRESSION_RATIO = 200
 """Limit against zip bombs: JSON and silence compress well, but nothing of a project more."""
 _SMALL_BYTES = 10_000_000
@@ -154,7 +157,10 @@ def _unpack_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Pa
     try:
         # Not by a `Path`, which takes a tenth of the time, as there may be 100,000.
         with archive.open(member) as source, open(path, "xb") as into:  # noqa: PTH123
-            shutil.copyfileobj(source, into, 1 << 20)
+            if member.file_size <= _AT_ONCE_BYTES:
+                into.write(source.read())
+            else:
+                shutil.copyfileobj(source, into, _AT_ONCE_BYTES)
     except OSError:
         with storage_errors(Path(path)):
             raise

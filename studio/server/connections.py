@@ -125,6 +125,7 @@ class BoundedProtocol(H11Protocol):
     ) -> None:
         """Take uvicorn's arguments and the table of connections."""
         super().__init__(*args, **options)
+        self.access_log = False  # which nobody reads, and is put together all the same
         self._table = connections
         self._headers_s = headers_s
         self._deadline: asyncio.TimerHandle | None = None

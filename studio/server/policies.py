@@ -203,7 +203,7 @@ class DeclaredRoute:
 _Own = tuple[re.Pattern[str], frozenset[str] | None, RoutePolicy]
 
 
-def _area(path: str) -> tuple[str, ...]:
+def area_of(path: str) -> tuple[str, ...]:
     """The first two segments of a path, which no route of the studio has as parameters."""
     return tuple(path.split("/", 3)[1:3])
 
@@ -213,11 +213,11 @@ class RoutePolicies:
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:
         """Collect the policies of an application's routes."""
-        self.routes = tuple(_declared(routes))
+        self.routes = tuple(list_declared(routes))
         self._own: dict[tuple[str, ...], list[_Own]] = {}
         for one in self.routes:
             own = (compile_path(one.path)[0], one.methods, one.policy or UNDECLARED)
-            self._own.setdefault(_area(one.path), []).append(own)
+            self._own.setdefault(area_of(one.path), []).append(own)
         self._foreign = [
             (methods, re.compile(pattern), policy) for methods, pattern, policy in _FOREIGN_ROUTES
         ]
@@ -250,7 +250,7 @@ class RoutePolicies:
     def _find_own(self, method: str, path: str) -> RoutePolicy | None:
         """As Starlette's router chooses: the first full match, else the first match of the path."""
         by_path = None
-        for pattern, methods, policy in self._own.get(_area(path), ()):
+        for pattern, methods, policy in self._own.get(area_of(path), ()):
             if pattern.match(path):
                 if methods is None or method in methods:
                     return policy
@@ -270,13 +270,13 @@ def keep_policy(scope: Scope, policy: RoutePolicy) -> None:
     scope[_DECLARED] = policy
 
 
-def _declared(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[DeclaredRoute]:
+def list_declared(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[DeclaredRoute]:
     """The studio's own routes, including those of mounted applications."""
     for route in iter_route_contexts(list(routes)):
         path = f"{prefix}{route.path}"
         if isinstance(route.route, Mount):
             if route.route.routes:
-                yield from _declared(route.route.routes, path)
+                yield from list_declared(route.route.routes, path)
             elif path.startswith(_OWN):
                 yield DeclaredRoute(f"{path}/{{path:path}}", None, _read(route.route.app))
         elif path.startswith(_OWN):
@@ -320,10 +320,15 @@ def spend_upload(request: Request) -> None:
         visitor.rate_limits.spend_upload()
 
 
-async def _request_studio(request: Request) -> Studio:
+def studio_of_request(request: Request) -> Studio:
+    """The studio that `current_studio` found."""
     studio = request.state.studio
     assert isinstance(studio, Studio)
     return studio
+
+
+async def _request_studio(request: Request) -> Studio:
+    return studio_of_request(request)
 
 
 StudioDep = Annotated[Studio, Depends(_request_studio)]

@@ -26,6 +26,7 @@ from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import NotAllowed
 from studio.server.announcement import announced
 from studio.server.connections import BoundedServer, SpaceServer, most_connections
+from studio.server.direct_route import DirectRoute
 from studio.server.error_responses import HANDLERS, error_response
 from studio.server.interrupt import wait_for_interrupt
 from studio.server.mcp_endpoint import is_installed as has_mcp
@@ -258,6 +259,7 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
     def build_middleware_stack(self) -> ASGIApp:
         """Wrap Gradio's own middleware in the studio's; called once Gradio has added its routes."""
         link_page(self.routes, self.page_assets.preload)
+        self.router.routes.insert(0, DirectRoute(self.routes))
         routes = GradioCallMiddleware(super().build_middleware_stack())
 
         async def known(scope: Scope, receive: Receive, send: Send) -> None:

@@ -104,12 +104,19 @@ def test_a_folder_that_cannot_be_written_fails_no_line(tmp_path, clock):
     assert speeds.get("kitten") == 3.0
 
 
-def test_only_news_are_told(speeds, clock):
+def test_only_the_first_speed_is_told(speeds, clock):
     told = []
     speeds.notify = lambda: told.append(speeds.get("kitten"))
-    for took_s in (1.0, 1.01, 1.0):
+    for took_s in (1.0, 2.0, 2.0, 2.0):
         speak(speeds, clock, audio_s=5.0, took_s=took_s)
     assert told == [5.0]
+
+
+def test_a_speed_that_changes_little_by_little_is_kept(tmp_path, speeds, clock):
+    for line in range(40):
+        speak(speeds, clock, audio_s=5.0, took_s=1.02**line)
+    kept = SpeechSpeeds(tmp_path / "speeds.json", "cpu").get("kitten")
+    assert kept == pytest.approx(speeds.get("kitten"), rel=0.3)
 
 
 def test_lines_of_many_threads_are_all_counted(tmp_path):

@@ -13,6 +13,7 @@ from typing import Any
 from route_catalogue import CATALOGUE, Body
 
 LINES = 20_000
+SPEAKERS = 5_000
 OPS = 10_000
 JSON_CHARS = 11_900_000
 SOUND_BYTES = 100_000_000
@@ -178,8 +179,8 @@ SPECIAL: tuple[Largest, ...] = (
     Largest(_CREATE, "20,000 lines", lambda _: _json({"text": script(LINES)})),
     Largest(
         _CREATE,
-        "20,000 speakers",
-        lambda _: _json({"text": script(LINES, words=5, speakers=LINES)}),
+        "5,000 speakers",
+        lambda _: _json({"text": script(LINES, words=5, speakers=SPEAKERS)}),
     ),
     Largest(
         _CREATE,
@@ -194,8 +195,8 @@ SPECIAL: tuple[Largest, ...] = (
     ),
     Largest(
         _SCRIPT,
-        "20,000 new speakers",
-        _script(lambda: script(LINES, speakers=LINES)),
+        "5,000 new speakers",
+        _script(lambda: script(LINES, speakers=SPEAKERS)),
         sends_lines=True,
     ),
     Largest(

@@ -196,7 +196,9 @@ class RequestQueue:
 
     async def enter(self) -> bool:
         """Wait for a place; returns whether there was one in time."""
-        if self._places.locked() and self._waiting >= self._most_waiting:
+        if not self._places.locked():
+            return await self._places.acquire()
+        if self._waiting >= self._most_waiting:
             return False
         self._waiting += 1
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -106,6 +107,7 @@ class OriginGuard:
         return parts.hostname == asked.hostname and (port or default) in {asked.port or default}
 
 
+@lru_cache(1_000)
 def hostname_of(host: str) -> str | None:
     """The host name in a Host header, without the port and in lower case; None if malformed."""
     if not host or any(char in host for char in "/\\@?# ,"):
@@ -118,6 +120,7 @@ def hostname_of(host: str) -> str | None:
     return parts.hostname
 
 
+@lru_cache(1_000)
 def _is_address(name: str) -> bool:
     try:
         ip_address(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -16,6 +17,7 @@ _THIS_MACHINE = frozenset({"127.0.0.1", "::1"})
 _IPV6_PREFIX = 64
 
 
+@lru_cache(1_000)
 def network_of(host: str | None) -> str | None:
     """What counts as one address: an IPv4 address, or the /64 of an IPv6 address.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
-from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import Field
 
 from studio.audio.clip import STUDIO_RATE_HZ
@@ -27,7 +26,15 @@ from studio.project.reclaim import ReclaimableSpace, find_reclaimable, reclaim_s
 from studio.project.script_merge import create_lines
 from studio.project.session import ProjectSession
 from studio.project.takes import Take
-from studio.server.policies import Access, DiskUse, RequestClass, StudioDep, page_policy
+from studio.server.event_stream import PING, EventStream, encode_event, is_woken
+from studio.server.policies import (
+    Access,
+    DiskUse,
+    RequestClass,
+    StudioDep,
+    page_policy,
+    studio_of_request,
+)
 from studio.server.routes.bodies import (
     AuthorBody,
     EditsBody,
@@ -41,6 +48,7 @@ from studio.server.routes.bodies import (
     card_body,
     edit_body,
     job_body,
+    json_response,
     news_body,
     project_body,
     take_body,
@@ -55,8 +63,9 @@ _UNNAMED = "Untitled"
 project_routes = APIRouter(prefix="/studio/projects")
 
 
-async def _open_session(studio: StudioDep, project_id: str) -> ProjectSession:
+async def _open_session(request: Request, project_id: str) -> ProjectSession:
     # An open project needs no thread, and no wait for another one that is being opened.
+    studio = studio_of_request(request)
     session = studio.projects.get_open(project_id)
     if session is None:
         session = await asyncio.to_thread(studio.projects.open, project_id)
@@ -77,11 +86,11 @@ def list_projects(studio: StudioDep) -> list[dict[str, Any]]:
 
 @project_routes.post("", status_code=201)
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
-def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
+def create(studio: StudioDep, body: NewProjectBody) -> Response:
     """Create a project: a copy of another one, from a script, or empty."""
     if body.like is not None:
         studio.disk_quota.reserve(studio.projects.size_bytes(body.like))
-        return project_body(studio.projects.duplicate(body.like))
+        return json_response(project_body(studio.projects.duplicate(body.like)), 201)
     # An empty box is an empty project, not a script that can't be read.
     parsed = read_dialog_text(body.text) if body.text and body.text.strip() else None
     if parsed:
@@ -91,14 +100,14 @@ def create(studio: StudioDep, body: NewProjectBody) -> dict[str, Any]:
     session = studio.projects.create(name, dialog, gap_s=body.gap_s)
     made = project_body(session, parsed.notices if parsed else ())
     made["unspoken"] = parsed.unspoken if parsed else 0
-    return made
+    return json_response(made, 201)
 
 
 @project_routes.get("/{project_id}")
 @page_policy(Access.GUEST)
-def snapshot(project: Project) -> dict[str, Any]:
+def snapshot(project: Project) -> Response:
     """Fetch a project's current state."""
-    return project_body(project)
+    return json_response(project_body(project))
 
 
 @project_routes.patch("/{project_id}", status_code=204)
@@ -117,24 +126,26 @@ def remove(studio: StudioDep, project_id: str) -> None:
 
 @project_routes.post("/{project_id}/edits")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def edit(studio: StudioDep, project: Project, body: EditsBody) -> dict[str, Any]:
+def edit(studio: StudioDep, project: Project, body: EditsBody) -> Response:
     """Apply edits, all or none."""
     check_edits(project, body.ops, studio.backends().values())
-    return edit_body(project, project.edit(body.ops, body.author(body.group), body.base_rev))
+    news = project.edit(body.ops, body.author(body.group), body.base_rev)
+    return json_response(edit_body(project, news))
 
 
 @project_routes.post("/{project_id}/undo")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def undo(project: Project, body: UndoBody) -> dict[str, Any]:
+def undo(project: Project, body: UndoBody) -> Response:
     """Undo the latest step, or the latest of the caller's own."""
-    return edit_body(project, project.undo(body.author(), body.base_rev, own=body.own))
+    news = project.undo(body.author(), body.base_rev, own=body.own)
+    return json_response(edit_body(project, news))
 
 
 @project_routes.post("/{project_id}/redo")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def redo(project: Project, body: AuthorBody) -> dict[str, Any]:
+def redo(project: Project, body: AuthorBody) -> Response:
     """Redo the step that was undone last."""
-    return edit_body(project, project.redo(body.author()))
+    return json_response(edit_body(project, project.redo(body.author())))
 
 
 @project_routes.get("/{project_id}/script")
@@ -147,19 +158,19 @@ def script(project: Project) -> dict[str, Any]:
 
 @project_routes.put("/{project_id}/script")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def merge_script(studio: StudioDep, project: Project, body: ScriptBody) -> dict[str, Any]:
+def merge_script(studio: StudioDep, project: Project, body: ScriptBody) -> Response:
     """Change the lines to those of a script."""
     check = partial(check_script, project, others=studio.backends().values())
     news, notices = project.merge_script(body.text, body.author(), body.base_rev, check=check)
-    return edit_body(project, news) | {"notices": list(map(asdict, notices))}
+    return json_response(edit_body(project, news) | {"notices": list(map(asdict, notices))})
 
 
 @project_routes.post("/{project_id}/render")
 @page_policy(Access.GUEST, disk=DiskUse.FILL)
-def render(project: Project, body: RenderBody) -> dict[str, Any] | None:
+def render(project: Project, body: RenderBody) -> Response:
     """Render the lines whose take is missing or stale, or further takes of some lines."""
     project.render(body.line_ids, again=body.again, listen_from=body.listen_from)
-    return job_body(project)
+    return json_response(job_body(project))
 
 
 @project_routes.post("/{project_id}/cancel")
@@ -195,36 +206,38 @@ def project_event_routes(feeds: StateFeeds) -> APIRouter:
     """The stream that a page follows, with the state of its studio by `feeds`."""
     routes = APIRouter(prefix="/studio/projects")
 
-    @routes.get("/{project_id}/events", response_class=EventSourceResponse)
+    @routes.get("/{project_id}/events")
     @page_policy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
-    async def events(
-        studio: StudioDep, project: Project, since: int = 0
-    ) -> AsyncIterator[ServerSentEvent]:
+    async def events(studio: StudioDep, project: Project, since: int = 0) -> EventStream:
         """What happens in the project after `since`, and the studio's state, now and as it changes.
 
         Ends where `since` is too long ago: the page loads all again.
         """
-        woken, seen = asyncio.Event(), 0
-        with project.events.waking(woken), feeds.subscribe(studio, woken) as feed:
-            while not feed.is_over and (batch := project.events.read_batch(since)) is not None:
-                if batch:
-                    for data, seq in await asyncio.to_thread(_write_batch, project, batch):
-                        yield ServerSentEvent(raw_data=data, id=seq)
-                    since += len(batch)
-                if feed.version > seen:
-                    data, seen = feed.message(seen), feed.version
-                    yield ServerSentEvent(raw_data=data)
-                await woken.wait()
-                woken.clear()
+        return EventStream(_follow(feeds, studio, project, since))
 
     return routes
 
 
-def _write_batch(
-    project: ProjectSession, batch: list[tuple[int, ProjectEvent]]
-) -> list[tuple[str, str]]:
-    bodies = [(seq, news_body(project, seq, news)) for seq, news in batch]
-    return [(json.dumps(body), str(seq)) for seq, body in bodies if body is not None]
+async def _follow(
+    feeds: StateFeeds, studio: Studio, project: ProjectSession, since: int
+) -> AsyncGenerator[bytes, None]:
+    woken, seen = asyncio.Event(), 0
+    with project.events.waking(woken), feeds.subscribe(studio, woken) as feed:
+        while not feed.is_over and (batch := project.events.read_batch(since)) is not None:
+            if batch:
+                if events := await asyncio.to_thread(_write_batch, project, batch):
+                    yield events
+                since += len(batch)
+            if feed.version > seen:
+                message, seen = feed.message(seen), feed.version
+                yield message
+            while not await is_woken(woken):
+                yield PING
+
+
+def _write_batch(project: ProjectSession, batch: list[tuple[int, ProjectEvent]]) -> bytes:
+    bodies = ((seq, news_body(project, seq, news)) for seq, news in batch)
+    return b"".join(encode_event(json.dumps(body), seq) for seq, body in bodies if body is not None)
 
 
 space_routes = APIRouter(prefix="/studio/space")

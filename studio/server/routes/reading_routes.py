@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -12,12 +12,12 @@ from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import FileResponse
-from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from studio.engine.event_log import EventLog
 from studio.project.line_states import LineState, LineView, PlayHead
 from studio.project.ops import LineId
 from studio.project.session import ProjectSession
+from studio.server.event_stream import PING, EventStream, encode_event, is_woken
 from studio.server.policies import Access, RequestClass, RoutePolicy, page_policy
 from studio.server.routes.bodies import RequestBody, speakers_body
 from studio.server.routes.project_routes import Project
@@ -59,12 +59,11 @@ def read(project: Project) -> dict[str, Any]:
     return reading_body(project)
 
 
-@reading_routes.get("/reading/events", response_class=EventSourceResponse)
+@reading_routes.get("/reading/events")
 @page_policy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
-async def follow(project: Project) -> AsyncIterator[ServerSentEvent]:
+async def follow(project: Project) -> EventStream:
     """That the project changed, and where the play-head is."""
-    async for message in follow_reading(project):
-        yield message
+    return EventStream(follow_reading(project))
 
 
 @reading_routes.put("/heard", status_code=204)
@@ -113,7 +112,7 @@ async def follow_reading(
     session: ProjectSession,
     *wakers: EventLog[Any],
     is_over: Callable[[], bool] = lambda: False,
-) -> AsyncIterator[ServerSentEvent]:
+) -> AsyncGenerator[bytes, None]:
     """Say when a project changed, and where the play-head is.
 
     Args:
@@ -129,13 +128,12 @@ async def follow_reading(
         while not (is_over() or session.events.closed):
             now = (session.events.seq, session.play_head.seq)
             if now[1] != sent[1] and now[1]:
-                yield ServerSentEvent(
-                    raw_data=json.dumps({"type": "heard", "heard": _play_head_body(session)})
-                )
+                heard = {"type": "heard", "heard": _play_head_body(session)}
+                yield encode_event(json.dumps(heard))
             if now[0] != sent[0]:
-                yield ServerSentEvent(raw_data=json.dumps({"type": "changed", "seq": now[0]}))
+                yield encode_event(json.dumps({"type": "changed", "seq": now[0]}))
             sent = now
-            await woken.wait()
-            woken.clear()
+            while not await is_woken(woken):
+                yield PING
             if not is_over():
                 await asyncio.sleep(_PAUSE_S)

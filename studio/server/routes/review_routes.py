@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import FileResponse
-from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import Field
 
 from studio.errors import Conflict, NotAllowed, NotFound
@@ -21,6 +20,7 @@ from studio.project.history import Author
 from studio.project.line_states import LineState
 from studio.project.ops import AddComment, LineId
 from studio.project.session import ProjectSession
+from studio.server.event_stream import EventStream
 from studio.server.policies import Access, RequestClass, page_policy, reviewer_policy
 from studio.server.routes.bodies import RequestBody
 from studio.server.routes.project_routes import Project
@@ -168,14 +168,14 @@ def read(review: ReviewDep) -> dict[str, Any]:
     return _review_body(review.session)
 
 
-@reviewer_routes.get("/events", response_class=EventSourceResponse)
+@reviewer_routes.get("/events")
 @reviewer_policy(request_class=RequestClass.UNCOUNTED)
-async def follow(review: ReviewDep) -> AsyncIterator[ServerSentEvent]:
+async def follow(review: ReviewDep) -> EventStream:
     """That the project changed; ends at once when the link does."""
     links, link = review.links, review.link
-    following = follow_reading(review.session, links.ended, is_over=lambda: not links.is_open(link))
-    async for message in following:
-        yield message
+    return EventStream(
+        follow_reading(review.session, links.ended, is_over=lambda: not links.is_open(link))
+    )
 
 
 @reviewer_routes.get("/takes/{line_id}/{take_id}.wav")

@@ -19,6 +19,7 @@ from studio.engine.event_log import StateChange
 from studio.engine.model_manager import ModelState, measure_resident_bytes
 from studio.errors import StudioError
 from studio.hearing.model_catalogue import describe_models
+from studio.server.event_stream import encode_event
 from studio.server.routes.bodies import capabilities_body, engine_body
 from studio.server.routes.speaker_bodies import brief_body
 from studio.services.studio import Studio
@@ -31,6 +32,9 @@ _KEPT_S = 2.0
 
 _PAUSE_S = 0.25
 """Pause between reads of the state, which the draft voice changes hundreds of times a second."""
+
+_TOLD_A_SECOND = 50
+"""Pages that are told of such changes in a second; the pause is longer where more are open."""
 
 _SETUP_EVERY_S = 1.0
 """Interval of reads during an installation, which sends no events."""
@@ -182,8 +186,11 @@ class StateFeed:
         subscribers: Set at each change.
     """
 
-    def __init__(self, studio: Studio, reader: StateReader) -> None:
-        """Start to follow the state."""
+    def __init__(
+        self, studio: Studio, reader: StateReader, count_pages: Callable[[], int] = lambda: 1
+    ) -> None:
+        """Start to follow the state; `count_pages` tells how many pages are open in all."""
+        self._count_pages = count_pages
         self.version = 0
         self.is_over = False
         self.subscribers: set[asyncio.Event] = set()
@@ -192,13 +199,22 @@ class StateFeed:
         # Each part of the state, with the version of its last change.
         self._parts: dict[str, tuple[int, Any]] = {}
         self._unload_at_s: dict[str, float | None] = {}
+        # The latest one, with the versions that it is between, and its second.
+        self._message = (0, 0, 0), b""
         self._task = asyncio.create_task(self._run())
 
-    def message(self, since: int) -> str:
+    def message(self, since: int) -> bytes:
         """The parts that changed after version `since`, as the stream sends them."""
+        # For all pages at once; not for longer, as it counts down.
+        wanted = since, self.version, int(time.monotonic())
+        if self._message[0] != wanted:
+            self._message = wanted, self._write_message(since)
+        return self._message[1]
+
+    def _write_message(self, since: int) -> bytes:
         state = {name: part for name, (version, part) in self._parts.items() if version > since}
         state = _change_models(state, _count_down)
-        return json.dumps({"type": "state", "state": state})
+        return encode_event(json.dumps({"type": "state", "state": state}))
 
     def stop(self) -> None:
         """Stop following the state."""
@@ -222,7 +238,7 @@ class StateFeed:
             self._take(await asyncio.to_thread(self._reader.read, self._studio, changed))
             if was_installing and not self._is_installing:
                 all_due_s = 0.0  # more backends can run now
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(max(_PAUSE_S, self._count_pages() / _TOLD_A_SECOND))
             wait_s = all_due_s - time.monotonic()
             if self._is_installing:
                 wait_s = min(wait_s, _SETUP_EVERY_S)
@@ -304,7 +320,7 @@ class StateFeeds:
         """Set an event at each change of a studio's state, for as long as the block lasts."""
         feed = self._feeds.get(studio)
         if feed is None or feed.is_over:
-            feed = self._feeds[studio] = StateFeed(studio, self._reader)
+            feed = self._feeds[studio] = StateFeed(studio, self._reader, self._count_pages)
         feed.subscribers.add(woken)
         try:
             yield feed
@@ -314,3 +330,6 @@ class StateFeeds:
                 feed.stop()
                 if self._feeds.get(studio) is feed:
                     del self._feeds[studio]
+
+    def _count_pages(self) -> int:
+        return sum(len(feed.subscribers) for feed in self._feeds.values())

@@ -17,7 +17,15 @@ from studio.audio.file_tags import Cover
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.items import parse_items
-from studio.dialog.model import Dialog, Notice, ParamValue, Speech, clean_name, name_key
+from studio.dialog.model import (
+    Dialog,
+    Notice,
+    ParamValue,
+    Speech,
+    check_speaker_count,
+    clean_name,
+    name_key,
+)
 from studio.dialog.pronunciation import PronunciationRules, check_pronunciations
 from studio.engine.job import (
     Job,
@@ -155,6 +163,7 @@ def begin(
     backend = backend_for(studio, body.model)
     params = backend.capabilities.check_params(backend.title, body.params)
     dialog, notices, title = _dialog(body)
+    check_speaker_count(len(dialog.speakers()))
     check_settings(dialog, backend, studio.backends().values())
     characters = _read_characters(body, backend)
     dialog = _with_params(dialog, params, characters)
