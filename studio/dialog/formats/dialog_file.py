@@ -14,13 +14,14 @@ from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.caption_writer import PausesByLine, write_srt, write_vtt
 from studio.dialog.formats.captions import (
     begins_timed,
+    find_vtt_title,
     is_timed,
     read_captions,
     read_cue_list,
 )
 from studio.dialog.formats.chat import read_chat
 from studio.dialog.formats.encoding import decode_text
-from studio.dialog.formats.foreign import is_ass, is_yarn, read_ass, read_yarn
+from studio.dialog.formats.foreign import find_ass_title, is_ass, is_yarn, read_ass, read_yarn
 from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
 from studio.dialog.formats.game_scripts import read_game_script
 from studio.dialog.formats.json_wrappers import add_direction, unwrap_items
@@ -303,7 +304,8 @@ def _read_foreign(text: str, remarks: ImportNotices, options: ImportOptions) -> 
     """Read what only other programs write; None for everything else."""
     if is_ass(text):
         parsed = read_ass(text, remarks, min_gap_s=options.min_gap_s)
-        return Imported(parsed.dialog, parsed.notices, Format.SRT)
+        title = _shorten_title(find_ass_title(text))
+        return Imported(parsed.dialog, parsed.notices, Format.SRT, title)
     if is_yarn(text):
         parsed = read_yarn(text, remarks)
         return Imported(parsed.dialog, parsed.notices, Format.SCRIPT)
@@ -323,6 +325,7 @@ def _parse(text: str, format_: Format, remarks: ImportNotices, options: ImportOp
     match format_:
         case Format.SRT | Format.VTT:
             is_vtt = format_ is Format.VTT
+            title = find_vtt_title(text) if is_vtt else None
             parsed = read_captions(text, remarks, is_vtt=is_vtt, min_gap_s=options.min_gap_s)
         case Format.CSV | Format.TSV:
             parsed = read_table(text, remarks)
