@@ -75,6 +75,8 @@ _NOBODY = regex.compile(
 )
 # Before a colon such a name may be taken for a numbered cue, or for a name and a direction.
 _MISTAKEN = regex.compile(r"^\d{1,4}[.):]?\s|[(（][^\p{Lu}()（）][^()（）]*[)）]$")
+# In brackets it is the time of a chapter or a line.
+_CLOCK = regex.compile(r"\d{1,2}(?::\d{2}){1,2}(?:[.,]\d{1,3})?")
 _NO_ATTRIBUTES = Attributes()
 _NAME_AND_HOW = regex.compile(
     r"(?P<name>[^()（）]*[^()（）\s])\s*[(（](?P<how>[^()（）]{1,80})[)）]\s*"
@@ -124,6 +126,7 @@ def write_header(speaker: str, attributes: Attributes) -> str:
 @lru_cache(maxsize=1_000)  # as for `_plain_name`
 def _write_plain_header(name: str) -> str:
     forms = (f"[{name}]",) if _MISTAKEN.search(name) else (f"{name}:", f"[{name}]")
+    forms = () if _CLOCK.fullmatch(name) else forms
     for plain in forms:
         if _reads_as(plain, name):
             return plain

@@ -43,9 +43,11 @@ def _open_fence(text: str, remarks: ImportNotices) -> str:
     inside = rows[start + 1 : end]
     around = [*range(start), *range(end + 1, len(rows))]
     said = _names_in(inside)
-    if not any(map(str.strip, inside)) or _is_script([rows[idx] for idx in around], said):
-        return text
+    outside = [rows[idx] for idx in around]
     is_data = "".join(inside).lstrip().startswith(_DATA)
+    is_other = not (said or is_data) and bool(_names_in(outside))
+    if not any(map(str.strip, inside)) or is_other or _is_script(outside, said):
+        return text
     for idx in around:
         # A heading outside may be the title.
         if is_data or not rows[idx].lstrip().startswith("#"):

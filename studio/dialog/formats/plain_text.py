@@ -24,6 +24,7 @@ from studio.dialog.directions import (
     write_direction,
 )
 from studio.dialog.formats.building import FIRST_SPEAKER, NO_NAME, NOT_SPOKEN, ImportNotices
+from studio.dialog.formats.hidden_rows import write_hidden_rows
 from studio.dialog.formats.plays import Play, find_play, join_open_brackets
 from studio.dialog.formats.row_kinds import (
     ABOUT_NOTICE,
@@ -51,6 +52,7 @@ from studio.dialog.formats.row_kinds import (
     is_prose,
     is_remark,
     is_sound,
+    is_timed,
     is_titled,
     join_brackets,
     key_and_value,
@@ -63,6 +65,7 @@ from studio.dialog.formats.row_kinds import (
     plain_title,
     role_behind,
 )
+from studio.dialog.formats.time_rows import cut_row_times
 from studio.dialog.formats.turns import (
     cut_cue_numbers,
     read_names_in_parentheses,
@@ -117,11 +120,12 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     rows, cut = cut_gutenberg(number_rows(text))
     if cut is not None:
         remarks.add(GUTENBERG_NOTICE, cut)
+    rows = cut_row_times(rows, remarks)
     counted, rows = rows, cut_cue_numbers(rows)
     if rows is not counted:
         first = next(new for new, old in zip(rows, counted, strict=True) if new is not old)
         remarks.add(CUE_NUMBERS_NOTICE, first[0])
-    rows = mark_bold_names(mark_headings(rows))
+    rows = mark_bold_names(mark_headings(write_hidden_rows(rows)))
     is_marked, is_named = has_blocks(rows), has_bold_names(rows)
     written = rows
     if is_marked:
@@ -174,6 +178,7 @@ class _PlainTextReader:
         # Where a heading such as “Transcript” says that the dialog begins; 0 without one.
         self._begins_at = next((number for number, row in rows if begins_transcript(row)), 0)
         self._lead = self._find_lead()
+        self._between = self._find_between()
         self._is_cast_list = False
         self._persons: set[str] = set()
         # Whose words come next, whether a narrator spoke since, and whether they said any.
@@ -339,7 +344,7 @@ class _PlainTextReader:
         if self._is_marked and takes_title:
             self._remarks.add(TITLE_NOTICE, number, plain_title(heading))
             self.script.add_unspoken(UnspokenKind.HEADING, heading, number)
-        elif self._is_marked and text.startswith("#"):
+        elif self._is_marked and text.startswith("#") and not text.startswith("#>"):
             self._narrate(words, number, UnspokenKind.HEADING)
         else:
             self.script.read(text, number)
@@ -366,7 +371,7 @@ class _PlainTextReader:
             self._read_bold(bold, row.number)
         elif is_cue(row.text):
             self._add_cue(row.text, row.number)
-        elif row.begins and self._is_headed(row):
+        elif (row.begins or row.number in self._between) and self._is_headed(row):
             self._narrate(row.text, row.number, UnspokenKind.HEADING)
         elif row.text.startswith(("△", "▲")):  # action in Chinese screenplays
             self._narrate(row.text[1:].strip(), row.number, UnspokenKind.ACTION)
@@ -413,7 +418,7 @@ class _PlainTextReader:
     def _read_title_row(self, row: PlacedRow) -> bool:
         """Take the title, and what stands below it in its paragraph; whether a row was one."""
         text, number = row.text, row.number
-        if is_author(text):
+        if is_author(text) or (is_timed(text) and is_titled(text)):
             self._add_about(text, number)
         elif not row.begins and is_heading(text):
             self._narrate(text, number, UnspokenKind.HEADING)
@@ -447,8 +452,7 @@ class _PlainTextReader:
 
     def _may_lead(self, row: PlacedRow) -> bool:
         """Whether a row above the first speaker is the title."""
-        is_timed = plain_bold(row.text).startswith("[")  # `[00:00] Intro`
-        is_free = self.title is None and is_titled(row.text) and not is_timed
+        is_free = self.title is None and is_titled(row.text) and not is_timed(row.text)
         is_free = is_free and not inside_of(row.text)
         is_first = row.text.isupper() or row.number in self._lead
         return is_free and row.begins and (row.ends or is_first)
@@ -467,6 +471,25 @@ class _PlainTextReader:
             return frozenset()
         return frozenset(number for number, _ in lead) if is_lead else frozenset()
 
+    def _find_between(self) -> frozenset[int]:
+        """The numbers of headings right between lines, without the empty rows of a script."""
+        closed = [True, *(self._ends_speech(row) for _, row in self._rows), True]
+        return frozenset(
+            number
+            for (number, row), above, itself, below in zip(
+                self._rows, closed, closed[1:], closed[2:], strict=False
+            )
+            if itself and below and (row.isupper() or (above and row and not row[0].islower()))
+        )
+
+    def _ends_speech(self, row: str) -> bool:
+        """Whether a row belongs to no speech above it."""
+        try:
+            is_said = self._header_of(row) is not None
+        except ScriptError:
+            return True
+        return not row or is_said or is_heading(inside_of(row) or row) or is_cue(row)
+
     def _read_bold(self, name: str, number: int) -> None:
         """Bold text alone on a row: a name above her words, or a heading."""
         header = parse_header(f"{name}:")
@@ -483,7 +506,8 @@ class _PlainTextReader:
             return False
         if is_direction(inside) and self._speaker is not None:
             return False  # how the speaker goes on
-        is_headed = row.begins and row.ends and is_square and is_heading(inside)
+        is_apart = (row.begins and row.ends) or row.number in self._between
+        is_headed = is_apart and is_square and is_heading(inside)
         if is_square and not is_headed and self._is_name(inside):
             return False
         is_alone = row.begins and row.ends and (is_square or _is_stage(inside))

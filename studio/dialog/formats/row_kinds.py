@@ -135,6 +135,7 @@ BROKEN = ""
 
 _AUTHOR = regex.compile(r"(?:(?:[Ww]ritten|[Aa]dapted)\s)?(?:[Bb]y|BY)\s\p{Lu}.{0,60}")
 _TITLED = regex.compile(r"(?:(?:podcast|episode|script|scene|play)\s)?title\s*[:：]\s*", regex.I)
+_BEGINS_TIMED = regex.compile(r"(?:\*\*)?(?:\[|\(?\d{1,2}(?::\d{2}){1,2}\b)")
 _IN_QUOTES = regex.compile(r"[\"“«„'](?P<words>[^\"“”«»„]+)[\"”»“']")
 _TRANSCRIPT = regex.compile(
     r"#{1,6}\s*\**(?:(?:the|full)\s)?(?:transcript|dialogue|dialog)\**\s*:?", regex.IGNORECASE
@@ -362,6 +363,11 @@ def is_titled(row: str) -> bool:
     """Whether a row could be a title: a few words that end without a mark."""
     is_short = len(row.split()) <= _MOST_TITLE_WORDS and row[-1] not in ".!?…:,;]。！？"
     return is_short and not (is_cue(row) or is_heading(row))
+
+
+def is_timed(row: str) -> bool:
+    """Whether a row begins with a time, as in a list of chapters: `00:45 The weir`, `[0:45] …`."""
+    return _BEGINS_TIMED.match(row) is not None
 
 
 def is_author(row: str) -> bool:
