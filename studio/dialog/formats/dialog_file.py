@@ -25,7 +25,7 @@ from studio.dialog.formats.foreign import find_ass_title, is_ass, is_yarn, read_
 from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
 from studio.dialog.formats.game_scripts import read_game_script
 from studio.dialog.formats.json_wrappers import add_direction, unwrap_items
-from studio.dialog.formats.model_answers import take_script
+from studio.dialog.formats.model_answers import take_script, write_turns
 from studio.dialog.formats.pasted_sources import (
     find_markdown_table,
     read_timed_rows,
@@ -282,7 +282,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     """
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
-    text = take_script(text, remarks)
+    text = write_turns(text) or take_script(text, remarks)
     text = show_source(text) or write_columns(text) or write_yaml_lines(text) or text
     foreign = _read_foreign(text, remarks, options)
     if foreign is not None:

@@ -25,7 +25,7 @@ from studio.dialog.directions import (
 )
 from studio.dialog.formats.building import FIRST_SPEAKER, NO_NAME, NOT_SPOKEN, ImportNotices
 from studio.dialog.formats.hidden_rows import write_hidden_rows
-from studio.dialog.formats.plays import Play, find_play, join_open_brackets
+from studio.dialog.formats.plays import NARRATORS, Play, find_play, join_open_brackets
 from studio.dialog.formats.row_kinds import (
     ABOUT_NOTICE,
     CUE_NOTICE,
@@ -68,6 +68,8 @@ from studio.dialog.formats.row_kinds import (
 from studio.dialog.formats.time_rows import cut_row_times
 from studio.dialog.formats.turns import (
     cut_cue_numbers,
+    read_interview,
+    read_names_behind,
     read_names_in_parentheses,
     read_quoted_names,
     read_testimony,
@@ -88,6 +90,10 @@ from studio.errors import ScriptError
 
 ROLE_NOTICE = "What a speaker is, behind the name, isn't spoken; it is left out:"
 CUE_NUMBERS_NOTICE = "The numbers before names and cues aren't spoken; they are left out."
+MAYBE_NAME_NOTICE = (
+    "Capitals on a row of their own are read as text here. Where they are a name, put a colon "
+    "behind it:"
+)
 _MOST_NAME_WORDS = 3
 _MOST_FAREWELL_ROWS = 24
 _MOST_LEAD_ROWS = 4
@@ -125,13 +131,14 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     if rows is not counted:
         first = next(new for new, old in zip(rows, counted, strict=True) if new is not old)
         remarks.add(CUE_NUMBERS_NOTICE, first[0])
-    rows = mark_bold_names(mark_headings(write_hidden_rows(rows)))
+    rows = mark_bold_names(mark_headings(read_interview(write_hidden_rows(rows), remarks)))
     is_marked, is_named = has_blocks(rows), has_bold_names(rows)
     written = rows
     if is_marked:
         rows = read_markdown(rows)
     rows = name_headings(rows)
-    rows = read_names_in_parentheses(read_quoted_names(read_testimony(rows)))
+    rows = read_names_behind(read_quoted_names(read_testimony(rows)))
+    rows = read_names_in_parentheses(rows)
     rows = join_brackets(split_turns(rows))
     play = find_play(rows)
     if play is not None:
@@ -257,6 +264,8 @@ class _PlainTextReader:
         elif self._announces(row):
             self._say("\\" + strip_markup(row.text), row.number)
         elif not self._set_aside(row):
+            if row.begins and len(self.names) == 1 and _may_be_name(row.text):
+                self._remarks.add(MAYBE_NAME_NOTICE, row.number, row.text)
             self._read_script(row.text, row.number, self._header_of(row.text))
 
     def _read_prose(self, text: str, number: int) -> None:
@@ -554,7 +563,12 @@ class _PlainTextReader:
 
     def _is_played(self, play: Play, row: PlacedRow) -> bool:
         """Whether a row tells what happens: above the first name, or a paragraph without one."""
-        return self._cue is None and (self._is_action or (bool(play.bare) and row.begins))
+        is_action = row.ends and play.tells_of(row.text) and not self._is_narrator()
+        is_apart = row.begins and (bool(play.bare) or is_action)
+        return self._cue is None and (self._is_action or is_apart)
+
+    def _is_narrator(self) -> bool:
+        return self._speaker is not None and name_key(self._speaker.speaker) in NARRATORS
 
     def _may_be_title(self, play: Play, row: PlacedRow) -> bool:
         is_first = self._speaker is None and self.title is None and row.begins
@@ -573,6 +587,12 @@ class _PlainTextReader:
             header, number = self._cue
             self._cue = None
             self._narrate(header.speaker, number, UnspokenKind.NOTE)
+
+
+def _may_be_name(row: str) -> bool:
+    """Whether a row is a few capitals, as a name above words is."""
+    is_short = len(row) > 1 and len(row.split()) <= _MOST_NAME_WORDS
+    return row.isupper() and is_short and row[-1].isalnum()
 
 
 def _may_be_said(row: str) -> bool:
