@@ -24,7 +24,7 @@ from studio.dialog.formats.encoding import decode_text
 from studio.dialog.formats.foreign import find_ass_title, is_ass, is_yarn, read_ass, read_yarn
 from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
 from studio.dialog.formats.game_scripts import read_game_script
-from studio.dialog.formats.json_wrappers import add_direction, unwrap_items
+from studio.dialog.formats.json_wrappers import add_direction, list_notes, unwrap_items
 from studio.dialog.formats.model_answers import take_script, write_turns
 from studio.dialog.formats.pasted_sources import (
     find_markdown_table,
@@ -41,6 +41,7 @@ from studio.dialog.formats.tables import (
     assign,
     delimiter_of,
     is_headless,
+    is_noted,
     read_table,
     role_of,
     write_table,
@@ -194,7 +195,7 @@ def add_item_types(text: str) -> str:
     """Add the type and keys of dialog items to similar items, such as ones with `name` and `line`.
 
     Returns:
-        The text, with the same numbers of items and lines; unchanged if it isn't JSON or needs no
+        The text, with the same numbers of lines, and notes as items of their own; unchanged if it isn't JSON or needs no
         change, so that the next reader reports what is wrong.
     """
     if text.lstrip("\ufeff \t\r\n").startswith("["):
@@ -210,8 +211,16 @@ def _add_types(text: str) -> str:
     items = found if isinstance(found, list) else [found]
     if not any(map(_is_untyped, items)):
         return text
-    typed = [_add_type(item) if _is_untyped(item) else item for item in items]
-    return json.dumps(typed if isinstance(found, list) else typed[0], ensure_ascii=False)
+    if not isinstance(found, list):
+        return json.dumps(_add_type(found), ensure_ascii=False)
+    typed = [one for item in items for one in (_split_notes(item) if _is_untyped(item) else [item])]
+    return json.dumps(typed, ensure_ascii=False)
+
+
+def _split_notes(item: dict[str, object]) -> list[dict[str, object]]:
+    """An item of an array, and below it the notes that it has beside its words."""
+    said = {key: value for key, value in item.items() if not is_noted(key)}
+    return [_add_type(said), *list_notes(item)]
 
 
 def _is_untyped(item: object) -> bool:

@@ -103,6 +103,11 @@ def role_of(heading: str) -> Role | None:
     return found[0] if found else None
 
 
+def is_noted(heading: str) -> bool:
+    """Whether a heading, such as “Notes” or “comment”, is that of remarks about a line."""
+    return _NOT_IN_WORDS.sub("", heading.casefold()) in _NOTES
+
+
 def is_in_milliseconds(heading: str) -> bool:
     """Whether the heading of a pause has that unit, as in `pause (ms)`."""
     return _split_unit(heading)[1] == "ms"
@@ -424,7 +429,7 @@ class _Table:
             is_setting = _NOT_IN_WORDS.sub("", heading.casefold()) not in _NO_SETTINGS
             if is_setting and _is_key(key) and all(map(_VALUE.fullmatch, cells)):
                 found[column] = key
-            elif _NOT_IN_WORDS.sub("", heading.casefold()) in _NOTES:
+            elif is_noted(heading):
                 self._noted.append(column)
             else:
                 self._remarks.add(_LEFT_COLUMN.format(heading[:40]), 1)
