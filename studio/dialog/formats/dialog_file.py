@@ -195,8 +195,8 @@ def add_item_types(text: str) -> str:
     """Add the type and keys of dialog items to similar items, such as ones with `name` and `line`.
 
     Returns:
-        The text, with the same numbers of lines, and notes as items of their own; unchanged if it isn't JSON or needs no
-        change, so that the next reader reports what is wrong.
+        The text, with the same numbers of lines, and notes as items of their own; unchanged if it
+        isn't JSON or needs no change, so that the next reader reports what is wrong.
     """
     if text.lstrip("\ufeff \t\r\n").startswith("["):
         return _add_types(text)
