@@ -125,8 +125,9 @@ def write_header(speaker: str, attributes: Attributes) -> str:
 
 @lru_cache(maxsize=1_000)  # as for `_plain_name`
 def _write_plain_header(name: str) -> str:
+    if _CLOCK.fullmatch(name):
+        return f"[{name} |]"
     forms = (f"[{name}]",) if _MISTAKEN.search(name) else (f"{name}:", f"[{name}]")
-    forms = () if _CLOCK.fullmatch(name) else forms
     for plain in forms:
         if _reads_as(plain, name):
             return plain

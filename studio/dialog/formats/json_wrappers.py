@@ -97,7 +97,7 @@ def _keep_said(item: dict[str, Any]) -> dict[str, Any]:
     return add_direction(kept, named)
 
 
-def list_notes(item: dict[str, Any]) -> list[dict[str, str]]:
+def list_notes(item: dict[str, Any]) -> list[dict[str, object]]:
     """Items of the notes that an item has beside its words."""
     return [
         {"type": "note", "text": words}
