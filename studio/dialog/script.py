@@ -69,6 +69,8 @@ _NOBODY = regex.compile(
       (?:\d+|[ivxlc]+|one|two|three|four|five|six|seven|eight|nine|ten)
     | (?:int|ext|i/e)\b.* | (?:[\w\s]+\s)?(?:cut|fade|dissolve)\s+(?:to|in|out|up)(?:\s+black)?
     | title | scene | at\s+rise | setting | characters | dramatis\s+personae | duration | genre
+    | (?:(?:director|production|editor|author)['’]?s?\s)?notes? | todo | fixme | location
+    | anmerkung | schauplatz | remarque | примечание | место\sдействия | 備考 | 場所 | 地点
     | logline | synopsis | (?:[eé]pisodio|épisode|episódio|folge)\s\d+ | 人物 | 登場人物
     """,
     regex.VERBOSE | regex.IGNORECASE,

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, pairwise, takewhile
 
 from studio.dialog.attributes import Attributes
 from studio.dialog.directions import (
@@ -41,6 +41,7 @@ from studio.dialog.formats.row_kinds import (
     find_surnames,
     header_of,
     inside_of,
+    is_aside,
     is_author,
     is_cue,
     is_farewell,
@@ -48,6 +49,7 @@ from studio.dialog.formats.row_kinds import (
     is_instruction,
     is_numeral,
     is_ornament,
+    is_placed,
     is_preface,
     is_prose,
     is_remark,
@@ -186,6 +188,7 @@ class _PlainTextReader:
         self._begins_at = next((number for number, row in rows if begins_transcript(row)), 0)
         self._lead = self._find_lead()
         self._between = self._find_between()
+        self._below = {above: row for (above, _), (_, row) in pairwise(rows)}
         self._is_cast_list = False
         self._persons: set[str] = set()
         # Whose words come next, whether a narrator spoke since, and whether they said any.
@@ -381,7 +384,13 @@ class _PlainTextReader:
         elif is_cue(row.text):
             self._add_cue(row.text, row.number)
         elif (row.begins or row.number in self._between) and self._is_headed(row):
-            self._narrate(row.text, row.number, UnspokenKind.HEADING)
+            # Markdown's reader puts a colon behind a bold row that words follow.
+            is_cut = self._is_marked and not row.text.endswith("TO:")
+            text = row.text.removesuffix(":") if is_cut else row.text
+            self._narrate(text, row.number, UnspokenKind.HEADING)
+        elif self._speaker is not None and is_aside(row.text):
+            kind = UnspokenKind.ACTION if is_placed(row.text) else UnspokenKind.NOTE
+            self._narrate(row.text, row.number, kind)
         elif row.text.startswith(("△", "▲")):  # action in Chinese screenplays
             self._narrate(row.text[1:].strip(), row.number, UnspokenKind.ACTION)
         elif is_remark(row.text):
@@ -398,7 +407,9 @@ class _PlainTextReader:
     def _act(self, acted: str, row: PlacedRow) -> None:
         """A row all in italics: how the speaker goes on, or what happens."""
         is_alone = row.begins and row.ends and not is_direction(acted)
-        if self._speaker is None or is_alone:
+        if is_heading(acted):
+            self._narrate(acted, row.number, UnspokenKind.HEADING)
+        elif self._speaker is None or is_alone:
             self._narrate(acted, row.number, UnspokenKind.ACTION)
         else:
             self._say(write_direction(acted, is_first=not self._has_words), row.number)
@@ -516,14 +527,20 @@ class _PlainTextReader:
         if is_direction(inside) and self._speaker is not None:
             return False  # how the speaker goes on
         is_apart = (row.begins and row.ends) or row.number in self._between
-        is_headed = is_apart and is_square and is_heading(inside)
-        if is_square and not is_headed and self._is_name(inside):
+        is_headed = is_apart and is_heading(inside)
+        if is_square and not is_headed and self._is_name(inside) and not self._is_mute(row):
             return False
         is_alone = row.begins and row.ends and (is_square or _is_stage(inside))
-        if is_square or is_alone:
+        if is_square or is_alone or is_headed:
             kind = UnspokenKind.HEADING if is_headed else UnspokenKind.ACTION
             self._narrate(inside, row.number, kind)
-        return is_square or is_alone
+        return is_square or is_alone or is_headed
+
+    def _is_mute(self, row: PlacedRow) -> bool:
+        """Whether another speaker's row is right below brackets that occur once: `[LATER]`."""
+        below = self._below.get(row.number, "")
+        is_once = self.names[name_key(inside_of(row.text) or "")] == 1
+        return bool(below) and is_once and self._ends_speech(below)
 
     def _is_name(self, inside: str) -> bool:
         """Whether `[…]` alone on a row is a speaker whose words follow."""
