@@ -124,6 +124,7 @@ class Caption:
         number: As the page numbers its line, without pauses, headings and notes; None where there
             is no page, so that the lines of the timeline are counted.
         written: The whole line's text, of which `text` may be a part, with pronunciations.
+        is_whole: Whether `text` is said of that whole line.
     """
 
     line_number: int | None = None
@@ -134,11 +135,17 @@ class Caption:
     line_id: str | None = None
     number: int | None = None
     written: str | None = None
+    is_whole: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Its text as it is written, so far as that is known: of a whole line."""
+        return (self.written if self.is_whole else None) or self.text or ""
 
     @property
     def said(self) -> str:
-        """What is heard of its text: no pauses, sounds and stage directions."""
-        return find_said(self.text or "")[0]
+        """What is heard of it, in written words: no pauses, sounds and stage directions."""
+        return find_said(self.shown)[0]
 
 
 NO_CAPTION = Caption()

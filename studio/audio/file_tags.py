@@ -9,7 +9,7 @@ import base64
 import io
 import struct
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import av
+import regex
 from av.stream import Disposition
 from PIL import Image, UnidentifiedImageError
 
@@ -38,6 +39,9 @@ _THREE_LETTERS = dict(pair.split(":") for pair in _CODES.split())
 """ISO 639-2 codes, which an MP4 has; of the languages that voices here speak."""
 _MS = Fraction(1, 1000)
 _ID3_HEAD_BYTES = 10
+_MOST_IN_CONTENTS = 255
+_CONTENTS = regex.compile(rb"CTOC(?P<size>.{4})..(?=toc\0)", regex.DOTALL)
+_TOP_LEVEL, _ORDERED = 2, 1
 _UTF_16_NOTHING = "".encode("utf-16") + b"\0\0"
 
 
@@ -152,22 +156,48 @@ def write_id3(file: BinaryIO, tags: FileTags) -> int:
         container.add_stream("libmp3lame", rate=24_000, layout="mono")
         set_tags(container, tags)
         container.start_encoding()  # writes the tag, which without a packet nothing else would
-    return file.write(_add_comment(head.getvalue(), tags))
+    return file.write(_mend_id3(head.getvalue(), tags))
 
 
-def _add_comment(tag: bytes, tags: FileTags) -> bytes:
-    """An ID3 tag with a comment where players look for it: FFmpeg has no frame for one.
+def _mend_id3(tag: bytes, tags: FileTags) -> bytes:
+    """An ID3 tag with a comment where players look for it, and all chapters in its contents.
 
-    Source: ID3v2.3.0, sections 3.1 and 4.11.
+    FFmpeg has no frame for a comment, and counts chapters in one byte. Source: ID3v2.3.0, sections
+    3.1 and 4.11, and ID3v2 Chapter Frame Addendum 1.0, section 3.2.
     """
-    if not tags.comment:
-        return tag
-    language = (_find_three_letters(tags.language) or "und").encode()
-    text = b"\1" + language + _UTF_16_NOTHING + tags.comment.encode("utf-16")
-    frame = struct.pack(f">4sIH{len(text)}s", b"COMM", len(text), 0, text)
-    size = len(tag) - _ID3_HEAD_BYTES + len(frame)
-    sizes = bytes(size >> shift & 0x7F for shift in (21, 14, 7, 0))
-    return tag[:6] + sizes + frame + tag[_ID3_HEAD_BYTES:]
+    frames = tag[_ID3_HEAD_BYTES:]
+    if len(tags.chapters) > _MOST_IN_CONTENTS and (found := _CONTENTS.search(frames)):
+        (size,) = struct.unpack(">I", found["size"])
+        contents = b"".join(_list_contents(len(tags.chapters)))
+        frames = frames[: found.start()] + contents + frames[found.end() + size :]
+    if tags.comment:
+        language = (_find_three_letters(tags.language) or "und").encode()
+        text = b"\1" + language + _UTF_16_NOTHING + tags.comment.encode("utf-16")
+        frames = _frame(b"COMM", text) + frames
+    sizes = bytes(len(frames) >> shift & 0x7F for shift in (21, 14, 7, 0))
+    return tag[:6] + sizes + frames
+
+
+def _list_contents(n_chapters: int) -> Iterator[bytes]:
+    """Tables of contents of at most 255 entries: of the chapters, of those tables, and so on."""
+    names, depth = [f"ch{number}" for number in range(n_chapters)], 0
+    while len(names) > _MOST_IN_CONTENTS:
+        starts = range(0, len(names), _MOST_IN_CONTENTS)
+        tables = [names[start : start + _MOST_IN_CONTENTS] for start in starts]
+        names = [f"toc{depth}-{number}" for number in range(len(tables))]
+        for name, entries in zip(names, tables, strict=True):
+            yield _contents(name, _ORDERED, entries)
+        depth += 1
+    yield _contents("toc", _TOP_LEVEL | _ORDERED, names)
+
+
+def _contents(name: str, flags: int, entries: Sequence[str]) -> bytes:
+    listed = b"".join(entry.encode() + b"\0" for entry in entries)
+    return _frame(b"CTOC", name.encode() + b"\0" + bytes((flags, len(entries))) + listed)
+
+
+def _frame(name: bytes, body: bytes) -> bytes:
+    return struct.pack(f">4sIH{len(body)}s", name, len(body), 0, body)
 
 
 def _find_three_letters(language: str | None) -> str | None:
@@ -188,7 +218,7 @@ def set_tags(container: Any, tags: FileTags) -> None:
     if name == "flac":
         container.metadata.update(_vorbis_chapters(tags.chapters))
     elif name == "mp3":
-        container.metadata.pop("comment", None)  # see `_add_comment`
+        container.metadata.pop("comment", None)  # see `_mend_id3`
         if code:
             container.metadata["language"] = code
     elif name == "mp4" and code:

@@ -146,7 +146,7 @@ def _format_label(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:
     caption = captions.get(entry.segment_idx, NO_CAPTION)
     if caption.speaker is None:
         return RECORDINGS
-    return " ".join(f"{caption.speaker}: {caption.text or ''}".split())
+    return " ".join(f"{caption.speaker}: {caption.shown}".split())
 
 
 def _name_item(entry: TimelineEntry, captions: Mapping[int, Caption]) -> str:

@@ -126,7 +126,9 @@ _SAID_TO_SOMEBODY = word_set(
 )
 _TO_SOMEBODY = word_set(
     "i i'm i've i'd i'll you you're you've you'll we we're we've we'll me my mine your yours our"
-    " us ich du wir mir mich dir dich uns je j'ai tu nous vous yo tú"
+    " us ich du wir mir mich dir dich uns mein meine dein deine unser unsere euch"
+    " je j'ai tu nous vous mon ma ton ta yo tú mi nosotros io noi voi eu você"
+    " я меня мне мной мой моя моё мои мы нас нам наш наша ты тебя тебе твой твоя вы вас вам"
 )
 _FEW_WORDS = 4
 _MOST_WORDS = 14

@@ -43,11 +43,15 @@ _HEADING = regex.compile(r"\#{1,6}\s")
 # One of dashes may as well part what stands above it from what follows.
 _UNDERLINE = regex.compile(r"={3,}\s*")
 _MOST_HEADING_CHARS = 100
+_TASK = regex.compile(r"(?m)(?<=^[ \t]*[-*+]\s)\[[ xX]\]\s+")
+_FOOTNOTE = regex.compile(r"(?m)^\[\^[\w-]{1,20}\]:\s*(?P<words>\S)")
+_FOOTNOTE_MARK = regex.compile(r"\[\^[\w-]{1,20}\]")
+_EMPHASIS = regex.compile(r"</?(?:b|i|u|em|strong|small|mark|sub|sup)>", regex.IGNORECASE)
 
 
 def strip_markup(text: str) -> str:
     """A line's words without Markdown's emphasis, code marks and addresses of links."""
-    may_be_marked = "*" in text or "_" in text or "`" in text or "](" in text
+    may_be_marked = any(sign in text for sign in ("*", "_", "`", "](", "~~"))
     if not may_be_marked or len(text) > _MOST_MARKED_CHARS:
         return text
     masked = [match[0] for match in _INSIDE_WORD.finditer(text)]
@@ -106,7 +110,7 @@ def read_markdown(rows: list[Row]) -> list[Row]:
     by_number = dict(rows)
     source = "\n".join(by_number.get(number, "") for number in range(first, last + 1))
     shown: list[Row] = []
-    tokens = _block_parser().parse(source)
+    tokens = _block_parser().parse(_cut_extensions(source))
     for idx, token in enumerate(tokens):
         number = first + (token.map[0] if token.map else 0)
         if token.type in ("fence", "code_block"):
@@ -121,6 +125,14 @@ def read_markdown(rows: list[Row]) -> list[Row]:
         if token.type.endswith("_close") or token.type in ("fence", "hr"):
             shown.append((shown[-1][0] if shown else number, ""))
     return shown
+
+
+def _cut_extensions(source: str) -> str:
+    """Markdown without boxes of tasks and HTML's emphasis; footnotes become notes."""
+    source = _TASK.sub("", source) if "[" in source else source
+    if "[^" in source and _FOOTNOTE.search(source):
+        source = _FOOTNOTE_MARK.sub("", _FOOTNOTE.sub(r"// \g<words>", source))
+    return _EMPHASIS.sub("", source) if "<" in source else source
 
 
 def _prefix(tokens: list[Token], idx: int) -> str:
@@ -221,7 +233,8 @@ def _acts_out(words: str) -> bool:
 def _line_parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # noqa: PLC0415 - takes 80 ms, and few texts need it
 
-    return MarkdownIt("commonmark").disable(_NOT_IN_LINES, ignoreInvalid=True)
+    parser = MarkdownIt("commonmark").enable("strikethrough")
+    return parser.disable(_NOT_IN_LINES, ignoreInvalid=True)
 
 
 @cache
@@ -229,6 +242,8 @@ def _block_parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # noqa: PLC0415 - as above
 
     # A row of dashes below a line is a rule here, not a heading; `<Person1>` stays text.
-    return MarkdownIt("commonmark", {"html": False}).disable(
-        ("lheading", "code", "reference", "html_block", "html_inline")
+    return (
+        MarkdownIt("commonmark", {"html": False})
+        .enable("strikethrough")
+        .disable(("lheading", "code", "reference", "html_block", "html_inline"))
     )

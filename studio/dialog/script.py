@@ -69,12 +69,16 @@ _NOBODY = regex.compile(
       (?:\d+|[ivxlc]+|one|two|three|four|five|six|seven|eight|nine|ten)
     | (?:int|ext|i/e)\b.* | (?:[\w\s]+\s)?(?:cut|fade|dissolve)\s+(?:to|in|out|up)(?:\s+black)?
     | title | scene | at\s+rise | setting | characters | dramatis\s+personae | duration | genre
+    | (?:(?:director|production|editor|author)['’]?s?\s)?notes? | todo | fixme | location
+    | anmerkung | schauplatz | remarque | примечание | место\sдействия | 備考 | 場所 | 地点
     | logline | synopsis | (?:[eé]pisodio|épisode|episódio|folge)\s\d+ | 人物 | 登場人物
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
 # Before a colon such a name may be taken for a numbered cue, or for a name and a direction.
 _MISTAKEN = regex.compile(r"^\d{1,4}[.):]?\s|[(（][^\p{Lu}()（）][^()（）]*[)）]$")
+# In brackets it is the time of a chapter or a line.
+_CLOCK = regex.compile(r"\d{1,2}(?::\d{2}){1,2}(?:[.,]\d{1,3})?")
 _NO_ATTRIBUTES = Attributes()
 _NAME_AND_HOW = regex.compile(
     r"(?P<name>[^()（）]*[^()（）\s])\s*[(（](?P<how>[^()（）]{1,80})[)）]\s*"
@@ -123,6 +127,8 @@ def write_header(speaker: str, attributes: Attributes) -> str:
 
 @lru_cache(maxsize=1_000)  # as for `_plain_name`
 def _write_plain_header(name: str) -> str:
+    if _CLOCK.fullmatch(name):
+        return f"[{name} |]"
     forms = (f"[{name}]",) if _MISTAKEN.search(name) else (f"{name}:", f"[{name}]")
     for plain in forms:
         if _reads_as(plain, name):

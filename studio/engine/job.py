@@ -6,9 +6,9 @@ import asyncio
 import logging
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -591,8 +591,12 @@ def build_scene(job: Job) -> Scene:
         for idx, record in enumerate(job.records)
     )
     numbers = job.spec.plan.number_lines()
+    parts_of = Counter(one.segment.line_idx for one in sounding)
     captions = {
-        idx: _build_caption(record, messages.get(idx), job.spec.plan, numbers)
+        idx: replace(
+            _build_caption(record, messages.get(idx), job.spec.plan, numbers),
+            is_whole=parts_of[record.segment.line_idx] == 1,
+        )
         for idx, record in enumerate(job.records)
     }
     spoken = [one.segment for one in job.records if isinstance(one.segment, SpeechSegment)]

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import av
 import mutagen
+import mutagen.id3
 import mutagen.mp3
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from PIL import Image
 from spoken_scenes import laid, spoken
 
 from studio.audio.export import check_names
-from studio.audio.file_tags import Cover, FileTags, read_cover
+from studio.audio.file_tags import Chapter, Cover, FileTags, read_cover, write_id3
 from studio.audio.scene_file import ExportOptions, Scene
 from studio.errors import BadInput
 
@@ -85,6 +86,29 @@ def test_an_mp3_has_its_comment_and_language_where_players_look(tmp_path, scene)
     )
     assert tags["TLAN"].text == ["eng"]
     assert not any("comment" in key.lower() for key in tags)
+
+
+@pytest.mark.parametrize(("n_chapters", "n_tables"), [(255, 1), (256, 3), (600, 4)])
+def test_an_mp3_lists_all_of_its_chapters(n_chapters, n_tables):
+    chapters = tuple(Chapter(f"CTOC {n}", n, n + 1) for n in range(n_chapters))
+    written = io.BytesIO()
+    write_id3(written, FileTags("CTOC", engines=("Kokoro",), chapters=chapters))
+    written.seek(0)
+    tags = mutagen.id3.ID3(written)
+    tables = {one.element_id: one for one in tags.getall("CTOC")}
+    assert len(tables) == n_tables
+
+    def listed(name):
+        if name not in tables:
+            return [name]
+        return [one for child in tables[name].child_element_ids for one in listed(child)]
+
+    titles = {one.element_id: one.sub_frames["TIT2"].text[0] for one in tags.getall("CHAP")}
+    assert [titles[name] for name in listed("toc")] == [one.title for one in chapters]
+    assert [name for name, one in tables.items() if one.flags & 2] == ["toc"]
+    assert tags["TIT2"].text == ["CTOC"]
+    (comment,) = tags.getall("COMM")
+    assert comment.text == ["Synthetic speech, made with Kokoro."]
 
 
 @pytest.mark.parametrize("suffix", TAGGED)

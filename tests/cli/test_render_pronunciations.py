@@ -51,6 +51,29 @@ def test_words_are_said_as_the_file_says(run: Run, tmp_path: Path, name: str, co
     assert said == ["Mr hodja is here.", "Who?", "hodja?"]
 
 
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [
+        (["--names", "{number}-{words}"], ["0001-Mr_Hoxha_is_here.wav", "0002-Who.wav"]),
+        (["--tracks"], ["Ida: Mr Hoxha is here."]),
+    ],
+)
+def test_files_and_items_are_named_by_what_is_written(
+    tmp_path: Path, option: list[str], names: list[str]
+) -> None:
+    script, words, out = (tmp_path / name for name in ("scene.txt", "words.csv", "scene.zip"))
+    script.write_text("Ida: Mr Hoxha is here.\nTom: Who?", encoding="utf-8")
+    words.write_text("Hoxha,hodja\n", encoding="utf-8")
+    argv = ["render", str(script), "-o", str(out), "--backend", "draft", *option]
+    argv += ["--workspace", str(tmp_path / "workspace"), "--pronunciations", str(words)]
+    assert main(argv) == 0
+    with zipfile.ZipFile(out) as archive:
+        texts = [archive.read(one).decode() for one in archive.namelist() if one[-4:] != ".wav"]
+        told = "\n".join([*archive.namelist(), *texts])
+    assert all(name in told for name in names)
+    assert "hodja" not in told.replace('"text": "Mr hodja is here."', "")
+
+
 def test_a_line_of_which_nothing_is_left_fails_alone(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from studio.dialog.formats.dialog_file import Format, ImportOptions, export_dialog, import_dialog
-from studio.dialog.model import Dialog, Silence, Speech, Unspoken
+from studio.dialog.model import Dialog, Silence, Speech, Unspoken, UnspokenKind
 from studio.errors import ScriptError
 
 
@@ -87,9 +87,11 @@ def test_a_word_with_a_colon_is_no_name_where_cues_have_none():
     assert spoken(read(text))[3] == ("ANNA", "Who?")
 
 
-def test_sounds_that_nobody_says_are_left_out_with_a_notice():
+def test_sounds_that_nobody_says_stand_between_the_lines_with_a_notice():
     imported = read(TWO + cue("06", "07", "[door creaks]") + cue("07", "08", "(sighs)"))
     assert len(spoken(imported)) == 2
+    assert list(imported.dialog)[-1] == Unspoken("sighs", UnspokenKind.ACTION)
+    assert "“door creaks”, “sighs”" in imported.notices[0].message
     assert "Also line 15" in imported.notices[0].message
     assert imported.notices[0].line_number == 11
 

@@ -43,9 +43,10 @@ Bye, then.
 def test_ass_is_read_in_the_order_of_time(name):
     imported = import_dialog(ASS.encode(), name)
     assert list(imported.dialog) == [
-        Silence(1.0), Speech("Anna", "Hello, you."), Silence(1.0), Speech("Ben", "Hi, and bye.")
+        Silence(1.0), Speech("Anna", "Hello, you."), Silence(1.0), Speech("Ben", "Hi, and bye."),
+        Unspoken("a note"),
     ]  # fmt: skip
-    assert "only draw or comment" in imported.notices[0].message
+    assert "only draw" in imported.notices[0].message
 
 
 def test_ass_without_words_is_refused():
@@ -59,6 +60,7 @@ def test_yarn_is_read_and_says_what_it_cant_follow(name):
     assert list(imported.dialog) == [
         Unspoken("Start", UnspokenKind.HEADING),
         Speech("Player", "Hey, Sally."),
+        Unspoken("a comment"),
         Speech("Sally", "Oh! Hi."),
         Speech("Sally", "It's a ship."),
         Unspoken("Exit", UnspokenKind.HEADING),

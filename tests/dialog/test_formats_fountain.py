@@ -82,7 +82,7 @@ def test_the_title_page_names_the_screenplay():
     assert read("ANNA\nHi.\n").title is None
 
 
-def test_what_the_title_page_and_the_boneyard_hold_is_named():
+def test_what_the_title_page_holds_is_named_and_the_boneyard_is_kept():
     imported = read(
         "Title: A Door\nCredit: by\nAuthor:\n    The Harbour Players\n\nANNA\nHi.\n\n"
         "/* an older end:\n\nBEN\nNo. */\n\nBEN\nYes.\n"
@@ -94,12 +94,9 @@ def test_what_the_title_page_and_the_boneyard_hold_is_named():
             " “The Harbour Players” (Also lines 3, 4.)",
             2,
         ),
-        (
-            "What a screenplay hides in /* … */ is left out: “an older end:”, “BEN”, “No.”"
-            " (Also lines 11, 12.)",
-            9,
-        ),
     ]
+    assert [line.text for line in imported.dialog] == ["Hi.", "an older end:", "BEN", "No.", "Yes."]
+    assert [line.text for line in imported.dialog if isinstance(line, Speech)] == ["Hi.", "Yes."]
 
 
 def test_a_narrator_reads_action_and_headings():

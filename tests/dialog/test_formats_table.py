@@ -59,11 +59,11 @@ def test_a_pause_in_milliseconds_says_so_in_its_heading():
 
 def test_what_cant_be_used_is_told_with_its_line_and_the_rest_is_kept():
     imported = read(
-        "speaker,text,language,seed,notes\nAnna [old],Yes.,Klingonic,soon,first try\n,No.,,,\n"
+        "speaker,text,language,seed,props\nAnna [old],Yes.,Klingonic,soon,a lamp\n,No.,,,\n"
     )
     assert list(imported.dialog) == [Speech("Anna (old)", "Yes."), Speech("Anna (old)", "No.")]
     told = " / ".join(map(said, imported.notices))
-    for part in ["1: The column “notes”", "2: “Klingonic” is no language", "2: The seed soon",
+    for part in ["1: The column “props”", "2: “Klingonic” is no language", "2: The seed soon",
                  "2: “Anna [old]”", "3: This text has no speaker"]:  # fmt: skip
         assert part in told
 

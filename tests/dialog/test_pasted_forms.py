@@ -196,7 +196,7 @@ def test_music_in_subtitles_is_no_line():
     )
     read_out = import_dialog(text.encode(), "scene.srt")
     assert said(read_out.dialog) == ["IVO: Come in."]
-    assert any("only describes a sound" in notice.message for notice in read_out.notices)
+    assert any("“♪ soft music ♪”" in notice.message for notice in read_out.notices)
 
 
 def test_a_name_that_addresses_somebody_is_no_french_direction():

@@ -103,7 +103,14 @@ def test_nothing_is_lost_without_a_notice(name):
 
 
 @pytest.mark.parametrize(
-    "names", [["Mira", "Mira (cold)"], ["1 Lord", "2 Lady", "3 Gent"], ["小梅", "小梅（生气地）"]]
+    "names",
+    [
+        ["Mira", "Mira (cold)"],
+        ["1 Lord", "2 Lady", "3 Gent"],
+        ["小梅", "小梅（生气地）"],
+        ["0:45", "Mira"],
+        ["Note", "Location"],
+    ],
 )
 def test_names_that_look_like_a_form_survive_a_script(names):
     lines = tuple(Speech(name, f"I am {number}.") for number, name in enumerate(names * 2))

@@ -111,7 +111,7 @@ def test_another_project_is_renamed_and_deleted_without_being_opened(page, write
 
 
 def test_recent_projects_say_when_they_were_edited(page, write):
-    ids = [write(f"Ilse: Number {number}.", 1) for number in range(2)]
+    ids = [write(f"Ilse: Number {number}.", 1) for number in range(3)]
     page.evaluate(
         "id => fetch(`studio/projects/${id}`, {method: 'PATCH', body: '{\"name\": \"Only one\"}',"
         " headers: {'Content-Type': 'application/json'}})",

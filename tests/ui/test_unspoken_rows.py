@@ -4,7 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from ui_steps import line_ids, reopened, saved, studio_url, texts, violations
+from ui_steps import line_ids, make, reopened, saved, studio_url, texts, violations
 
 pytestmark = pytest.mark.browser
 
@@ -194,3 +194,22 @@ def test_a_section_is_made_and_played_alone(page, write):
 def test_rows_that_are_not_spoken_have_no_fault_for_axe(page, write):
     write(SCRIPT, 7)
     assert violations(page, "#lines-view") == []
+
+
+def test_notes_and_action_are_marked_on_the_timeline(page, write):
+    write(SCRIPT, 7)
+    make(page)
+    x, y = page.evaluate(
+        """() => {
+          const { timeline } = window.tableread;
+          const { lines, starts } = timeline.playlist;
+          const { left, top } = document.querySelector('#timeline').getBoundingClientRect();
+          const idx = lines.findIndex(({ unspoken }) => unspoken === 'action');
+          return [left + timeline.xOf(starts[idx]), top + 20];
+        }"""
+    )
+    page.mouse.move(x + 2, y)
+    expect(page.locator("#timeline-card-name")).to_have_text("Not spoken")
+    expect(page.locator("#timeline-card-text")).to_have_text("She sits.")
+    page.mouse.move(x + 20, y)
+    expect(page.locator("#timeline-card-text")).to_have_text("Two.")

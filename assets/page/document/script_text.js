@@ -6,9 +6,9 @@ import { newId } from "./document.js";
 
 const PLAIN_NAME = /^[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*( [\p{L}\p{N}\p{M}'’-]+){0,4}$/u;
 /** Headings, cues and keys of a title page, which stand before a colon and are nobody. */
-const NOBODY = /^(act|scene|chapter|episode|part|segment|section|music|sfx|fx|sound|int|ext|title|setting|characters|dramatis|duration|genre|logline|synopsis|ambien|jingle|at rise|grams|atmos?|spot|stinger|geräusch|musik|bruitage|musique|efecto|sonido|m[uú]sica|rumori|шум|музыка|[ée]pisod|folge|se|bgm|効果音|音|人物|登場人物|\d+ )|\b(music|cut|fade|dissolve)\b/i;
+const NOBODY = /^(act|scene|chapter|episode|part|segment|section|music|sfx|fx|sound|int|ext|title|setting|characters|dramatis|duration|genre|logline|synopsis|ambien|jingle|at rise|grams|atmos?|spot|stinger|geräusch|musik|bruitage|musique|efecto|sonido|m[uú]sica|rumori|шум|музыка|[ée]pisod|folge|se|bgm|効果音|音|人物|登場人物|(director|production|editor|author)?['’]?s? ?notes?$|todo|fixme|location|anmerkung|schauplatz|remarque|примечание|место|備考|場所|地点|\d+ )|\b(music|cut|fade|dissolve)\b/i;
 /** What a reader might take for Markdown; behind a backslash a row is literal text. */
-const MARKED = /[*_`]|\]\(/;
+const MARKED = /[*_`]|\]\(|~~/;
 const BARE_WORD = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
 const PLAIN_PATH = /^[\p{L}\p{N}_.-]+( [\p{L}\p{N}_.-]+)*$/u;
 

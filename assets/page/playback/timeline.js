@@ -1,5 +1,5 @@
 /**
- * The timeline: a lane for each speaker, a ruler, the play-head, and where sections begin.
+ * The timeline: a lane for each speaker, a ruler, the play-head, where sections begin, and notes and action.
  */
 import { bus } from "../core/bus.js";
 import { afterPaint, byId } from "../core/dom.js";
@@ -32,12 +32,22 @@ export function drawRuler(pen, { left_s: left, px_per_s: scale, width, top }) {
   }
 }
 
+/** A small triangle at the foot of the lanes. @param {CanvasRenderingContext2D} pen @param {number} x @param {number} foot */
+function drawNote(pen, x, foot) {
+  pen.beginPath();
+  pen.moveTo(x - NOTE_PX, foot);
+  pen.lineTo(x + NOTE_PX, foot);
+  pen.lineTo(x, foot - 1.6 * NOTE_PX);
+  pen.fill();
+}
+
 const RULED_PX = 48;
 const STEP_S = 5;
 const SPACE_STEPS = { ArrowLeft: -1, ArrowRight: 1 };
 const MOST_ZOOM = 64;
 const MARK_PX = 110;
 const MARK_CHARS = 16;
+const NOTE_PX = 5;
 
 /** Emits "timeline.seek". */
 export class Timeline {
@@ -61,7 +71,7 @@ export class Timeline {
   constructor(peaks) {
     this.#peaks = peaks;
     peaks.events.on("loaded", () => this.#later());
-    new TimelineCard(this.#root, (x) => this.lineAt(x));
+    new TimelineCard(this.#root, (x) => this.#noteAt(x) ?? this.lineAt(x));
     new ResizeObserver(([{ contentRect }]) => {
       this.#size = contentRect;
       this.#later();
@@ -114,6 +124,13 @@ export class Timeline {
   /** @param {number} x in the window @returns {import("../core/types").Line | null} */
   lineAt(x) {
     return this.#scale ? (this.#playlist.lines[this.#playlist.at(this.placeAt(x))] ?? null) : null;
+  }
+
+  /** @param {number} x in the window @returns {import("../core/types").Line | undefined} the note or action marked there */
+  #noteAt(x) {
+    const { lines, starts } = this.#playlist;
+    const inside = x - this.#root.getBoundingClientRect().left;
+    return lines.find(({ unspoken }, at) => unspoken && Math.abs(this.xOf(starts[at]) - inside) <= NOTE_PX);
   }
 
   /** Whether a take's waveform is loaded, or there is none. */
@@ -186,7 +203,7 @@ export class Timeline {
     this.#marks(pen, width, room);
   }
 
-  /** A mark with its title where a section begins; titles without room are left out. */
+  /** A mark with its title where a section begins, without one where there is no room; a small one for notes and action. */
   #marks(pen, width, height) {
     const { lines, starts } = this.#playlist;
     const { color, fontFamily } = getComputedStyle(this.#canvas);
@@ -197,7 +214,8 @@ export class Timeline {
     let free = 0;
     lines.forEach(({ unspoken, text }, at) => {
       const x = Math.round((starts[at] - this.#left) * this.#scale);
-      if (unspoken !== "heading" || x < 0 || x > width) return;
+      if (!unspoken || x < 0 || x > width) return;
+      if (unspoken !== "heading") return drawNote(pen, x, height);
       pen.fillRect(x, 0, 1, height);
       if (x < free || width - x < MARK_PX) return;
       const shown = text.length > MARK_CHARS ? `${text.slice(0, MARK_CHARS)}…` : text;

@@ -13,6 +13,7 @@ import regex
 from studio.dialog.attributes import Attributes, check_language
 from studio.dialog.directions import is_direction
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
+from studio.dialog.formats.row_kinds import CUE_NOTICE
 from studio.dialog.model import (
     MAX_PAUSE_S,
     ParsedScript,
@@ -42,6 +43,7 @@ _BEGINS_TIMED = regex.compile(
 _INDEX = regex.compile(r"\s*\d{1,9}\s*")
 _COMMENT = regex.compile(r"(?:NOTE|STYLE|REGION|WEBVTT)(?:\s|$)")
 _NOTE = regex.compile(r"NOTE(?:\s+|$)")
+_VTT_TITLE = regex.compile(r"\s*WEBVTT[ \t]+[-–—][ \t]+(?P<title>\S.*)")
 _MAX_TIMING_CHARS = 400
 
 
@@ -81,6 +83,12 @@ def read_cues(text: str, *, is_vtt: bool) -> list[Cue]:
 def begins_timed(text: str) -> bool:
     """Whether text starts with a cue, as only subtitles do."""
     return _BEGINS_TIMED.match(text) is not None
+
+
+def find_vtt_title(text: str) -> str | None:
+    """What stands behind a dash in the first row; None if nothing does."""
+    found = _VTT_TITLE.match(text)
+    return found["title"] if found else None
 
 
 def is_timed(text: str) -> bool:
@@ -327,7 +335,6 @@ _OVERLAP = (
     "This cue begins before the one above it ends. Lines are spoken one after another, "
     "in the order of the file."
 )
-_SOUND = "This only describes a sound, such as [door creaks]; it is left out."
 _LATE = "The first cue comes at {:.0f} s; the time before it is left out."
 _ROLLING = "These captions roll: each row is shown again with the next one. It is spoken once."
 _FEWEST_ROLLING = 3
@@ -446,7 +453,9 @@ class _Scene:
         self._pause_before(cue)
         for utterance in utterances:
             if utterance.is_only_a_sound:
-                self.builder.remarks.add(_SOUND, utterance.line_number)
+                sound = utterance.text.strip("[]()")
+                self.builder.remarks.add(CUE_NOTICE, utterance.line_number, sound)
+                self.builder.unspoken(sound, UnspokenKind.ACTION, utterance.line_number)
             else:
                 self._speak(utterance)
         self._is_first = False

@@ -14,17 +14,18 @@ from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.caption_writer import PausesByLine, write_srt, write_vtt
 from studio.dialog.formats.captions import (
     begins_timed,
+    find_vtt_title,
     is_timed,
     read_captions,
     read_cue_list,
 )
 from studio.dialog.formats.chat import read_chat
 from studio.dialog.formats.encoding import decode_text
-from studio.dialog.formats.foreign import is_ass, is_yarn, read_ass, read_yarn
+from studio.dialog.formats.foreign import find_ass_title, is_ass, is_yarn, read_ass, read_yarn
 from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
 from studio.dialog.formats.game_scripts import read_game_script
-from studio.dialog.formats.json_wrappers import add_direction, unwrap_items
-from studio.dialog.formats.model_answers import take_script
+from studio.dialog.formats.json_wrappers import add_direction, list_notes, unwrap_items
+from studio.dialog.formats.model_answers import take_script, write_turns
 from studio.dialog.formats.pasted_sources import (
     find_markdown_table,
     read_timed_rows,
@@ -40,6 +41,7 @@ from studio.dialog.formats.tables import (
     assign,
     delimiter_of,
     is_headless,
+    is_noted,
     read_table,
     role_of,
     write_table,
@@ -193,8 +195,8 @@ def add_item_types(text: str) -> str:
     """Add the type and keys of dialog items to similar items, such as ones with `name` and `line`.
 
     Returns:
-        The text, with the same numbers of items and lines; unchanged if it isn't JSON or needs no
-        change, so that the next reader reports what is wrong.
+        The text, with the same numbers of lines, and notes as items of their own; unchanged if it
+        isn't JSON or needs no change, so that the next reader reports what is wrong.
     """
     if text.lstrip("\ufeff \t\r\n").startswith("["):
         return _add_types(text)
@@ -209,8 +211,16 @@ def _add_types(text: str) -> str:
     items = found if isinstance(found, list) else [found]
     if not any(map(_is_untyped, items)):
         return text
-    typed = [_add_type(item) if _is_untyped(item) else item for item in items]
-    return json.dumps(typed if isinstance(found, list) else typed[0], ensure_ascii=False)
+    if not isinstance(found, list):
+        return json.dumps(_add_type(found), ensure_ascii=False)
+    typed = [one for item in items for one in (_split_notes(item) if _is_untyped(item) else [item])]
+    return json.dumps(typed, ensure_ascii=False)
+
+
+def _split_notes(item: dict[str, object]) -> list[dict[str, object]]:
+    """An item of an array, and below it the notes that it has beside its words."""
+    said = {key: value for key, value in item.items() if not is_noted(key)}
+    return [_add_type(said), *list_notes(item)]
 
 
 def _is_untyped(item: object) -> bool:
@@ -281,7 +291,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     """
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
-    text = take_script(text, remarks)
+    text = write_turns(text) or take_script(text, remarks)
     text = show_source(text) or write_columns(text) or write_yaml_lines(text) or text
     foreign = _read_foreign(text, remarks, options)
     if foreign is not None:
@@ -303,7 +313,8 @@ def _read_foreign(text: str, remarks: ImportNotices, options: ImportOptions) -> 
     """Read what only other programs write; None for everything else."""
     if is_ass(text):
         parsed = read_ass(text, remarks, min_gap_s=options.min_gap_s)
-        return Imported(parsed.dialog, parsed.notices, Format.SRT)
+        title = _shorten_title(find_ass_title(text))
+        return Imported(parsed.dialog, parsed.notices, Format.SRT, title)
     if is_yarn(text):
         parsed = read_yarn(text, remarks)
         return Imported(parsed.dialog, parsed.notices, Format.SCRIPT)
@@ -323,6 +334,7 @@ def _parse(text: str, format_: Format, remarks: ImportNotices, options: ImportOp
     match format_:
         case Format.SRT | Format.VTT:
             is_vtt = format_ is Format.VTT
+            title = find_vtt_title(text) if is_vtt else None
             parsed = read_captions(text, remarks, is_vtt=is_vtt, min_gap_s=options.min_gap_s)
         case Format.CSV | Format.TSV:
             parsed = read_table(text, remarks)

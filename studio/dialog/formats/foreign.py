@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import regex
 
 from studio.dialog.formats.building import FIRST_SPEAKER, DialogBuilder, ImportNotices
-from studio.dialog.formats.captions import Cue, read_cue_list
+from studio.dialog.formats.captions import Cue, NumberedLine, read_cue_list
 from studio.dialog.model import ParsedScript, UnspokenKind
 from studio.dialog.script import parse_header
 from studio.errors import NameRejected, ScriptError
@@ -27,7 +27,8 @@ _USUAL_FIELDS = (
     "marginv",
     "effect",
 )
-_COMMENTED = "What the subtitles only draw or comment isn't spoken; it is left out."
+_DRAWN = "What the subtitles only draw is left out."
+_TITLED = regex.compile(r"(?m)^Title:[ \t]*(?P<title>(?!Default Aegisub|<)\S.*?)[ \t]*$")
 _NO_EVENTS = "The subtitles hold no lines that begin with “Dialogue:”."
 
 
@@ -42,13 +43,21 @@ def read_ass(text: str, remarks: ImportNotices, *, min_gap_s: float) -> ParsedSc
     Raises:
         ScriptError: No event has text, or one has invalid text.
     """
-    cues = sorted(_events(text, remarks), key=lambda cue: (cue.start_ms or 0, cue.line_number))
+    notes: list[NumberedLine] = []
+    events = _events(text, remarks, notes)
+    cues = sorted(events, key=lambda cue: (cue.start_ms or 0, cue.line_number))
     if not cues:
         raise ScriptError(_NO_EVENTS)
-    return read_cue_list(cues, remarks, is_vtt=False, min_gap_s=min_gap_s)
+    return read_cue_list(cues, remarks, is_vtt=False, min_gap_s=min_gap_s, notes=notes)
 
 
-def _events(text: str, remarks: ImportNotices) -> Iterator[Cue]:
+def find_ass_title(text: str) -> str | None:
+    """What a file of subtitles calls itself; None if it doesn't say."""
+    found = _TITLED.search(text)
+    return found["title"] if found else None
+
+
+def _events(text: str, remarks: ImportNotices, notes: list[NumberedLine]) -> Iterator[Cue]:
     fields: tuple[str, ...] = _USUAL_FIELDS
     is_event = False
     for number, row in enumerate(text.splitlines(), start=1):
@@ -58,7 +67,8 @@ def _events(text: str, remarks: ImportNotices) -> Iterator[Cue]:
         elif is_event and key.strip() == "Format":
             fields = tuple(name.strip().casefold() for name in value.split(",")[:-1])
         elif is_event and key.strip() == "Comment":
-            remarks.add(_COMMENTED, number)
+            words = value.split(",", len(fields))[len(fields) :]
+            notes += [(number, row) for row in _shown_rows("".join(words))]
         elif is_event and key.strip() == "Dialogue":
             yield from _cue(value, fields, number, remarks)
 
@@ -68,17 +78,21 @@ def _cue(value: str, fields: tuple[str, ...], number: int, remarks: ImportNotice
     words = cells[-1] if len(cells) > len(fields) else ""
     event = dict(zip(fields, (cell.strip() for cell in cells), strict=False))
     if _DRAWING.search(words):
-        remarks.add(_COMMENTED, number)
+        remarks.add(_DRAWN, number)
         return
-    rows = regex.split(r"\\[Nn]", _OVERRIDES.sub("", words).replace(r"\h", " "))
     name = event.get("name") or event.get("actor")
-    shown = [row.strip() for row in rows if row.strip()]
+    shown = _shown_rows(words)
     if shown and name:
         shown[0] = f"<v {name}>{shown[0]}"
     timing = f"{event.get('start')} --> {event.get('end')}"
     start_ms, end_ms = _milliseconds(event.get("start")), _milliseconds(event.get("end"))
     lines = tuple((number, row) for row in shown)
     yield Cue(number, timing, start_ms, end_ms if start_ms is not None else None, lines)
+
+
+def _shown_rows(words: str) -> list[str]:
+    rows = regex.split(r"\\[Nn]", _OVERRIDES.sub("", words).replace(r"\h", " "))
+    return [row.strip() for row in rows if row.strip()]
 
 
 def _milliseconds(written: str | None) -> int | None:
@@ -100,7 +114,7 @@ _HASHTAGS = regex.compile(r"(?:\s+#[\w:.-]+)+\s*$")
 _JUMP = regex.compile(r"\[\[(?:(?P<label>[^\[\]|]*)\|)?[^\[\]|]*\]\]")
 _INSERTED = regex.compile(r",?\s*\{\$?[^{}]*\}")
 _MARKUP = regex.compile(r"\[/?[a-z_]+(?:[ =][^\[\]]*)?/?\]|\[/\]")
-_COMMENT = regex.compile(r"\s*//.*$")
+_COMMENT = regex.compile(r"(?:^|\s+)//\s*(?P<words>.*)$")
 _BRANCHES = (
     "Commands, choices and jumps of Yarn can't be followed; the nodes are read one after another, "
     "and these are left out:"
@@ -135,6 +149,8 @@ def read_yarn(text: str, remarks: ImportNotices) -> ParsedScript:
 
 
 def _add_row(row: str, number: int, builder: DialogBuilder) -> None:
+    if comment := _COMMENT.search(row):
+        builder.unspoken(comment["words"], UnspokenKind.NOTE, number)
     plain = _MARKUP.sub("", _HASHTAGS.sub("", _COMMENT.sub("", row))).strip()
     spoken = _INSERTED.sub("", _JUMP.sub("", _COMMAND.sub("", plain))).strip()
     is_choice = spoken.startswith("->")

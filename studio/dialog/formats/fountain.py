@@ -112,18 +112,19 @@ def visible_lines(
 
     Args:
         text: The whole file.
-        remarks: Gets a notice of what a boneyard holds; one without an end is read as text.
-        notes: Gets the notes that are hidden, with the numbers of their lines.
+        remarks: Gets a notice of a boneyard without an end, which is read as text.
+        notes: Gets the notes and what boneyards hold, with the numbers of their lines.
     """
     joined = "\n".join(text.splitlines())
-    shown = _without_notes(_without_boneyard(joined, remarks), notes)
+    shown = _without_notes(_without_boneyard(joined, remarks, notes), notes)
+    notes.sort(key=lambda note: note[0])
     for number, line in enumerate(shown.split("\n"), start=1):
         visible = line.replace(HIDDEN, "")
         if visible.strip() or visible == line:
             yield number, visible
 
 
-def _without_boneyard(text: str, remarks: ImportNotices) -> str:
+def _without_boneyard(text: str, remarks: ImportNotices, notes: list[NumberedLine]) -> str:
     pieces = []
     end, counted, number = 0, 0, 1
     while (start := text.find("/*", end)) >= 0:
@@ -136,7 +137,7 @@ def _without_boneyard(text: str, remarks: ImportNotices) -> str:
             break
         for further, row in enumerate(text[start + 2 : close].split("\n")):
             if row.strip():
-                remarks.add(_BONEYARD, number + further, row.strip())
+                notes.append((number + further, plain(row).strip()))
         pieces += [text[end:start], _hidden(text[start:close])]
         end = close + 2
     return "".join(pieces) + text[end:]
@@ -191,7 +192,6 @@ _AUTHORED = regex.compile(
     r"|an?\s.{0,30}\b(?:play|screenplay|comedy|tragedy|drama|farce)\b[^.!?]{0,40}",
     regex.IGNORECASE,
 )
-_BONEYARD = "What a screenplay hides in /* … */ is left out:"
 _CROWDED = (
     "This screenplay has no empty lines: all that stands below a name goes to that speaker, action "
     "as well. Put an empty line above action."

@@ -78,6 +78,9 @@ class _GameReader:
     def _steer(self, row: str, number: int) -> None:
         self._remarks.add(STEERS, number, row)
 
+    def _note(self, words: str, number: int) -> None:
+        self._builder.unspoken(words, UnspokenKind.NOTE, number)
+
     def _head(self, title: str, number: int) -> None:
         self._builder.unspoken(title.replace("_", " "), UnspokenKind.HEADING, number)
 
@@ -96,6 +99,7 @@ class _InkReader(_GameReader):
     _STEERING = regex.compile(
         r"(?:VAR|CONST|LIST|INCLUDE|EXTERNAL|TODO:?)\b.*|~.*|->.*|<-.*|={2,}\s*function\b.*"
     )
+    _COMMENT = regex.compile(r"(?:^|\s+)//\s*(?P<words>.*)$")
     _KNOT = regex.compile(r"={1,3}\s*(?P<name>\w+)\s*(?:\([^()]*\))?\s*=*")
     _CHOICE = regex.compile(r"(?:[*+]\s*)+(?:\(\w+\)\s*)?(?:\{[^{}]*\}\s*)*(?P<text>.*)")
     _GATHER = regex.compile(r"(?:-\s*)+(?!>)(?:\(\w+\)\s*)?(?P<text>.*)")
@@ -104,7 +108,9 @@ class _InkReader(_GameReader):
     _LOGIC = regex.compile(r"\{[^{}]*\}")
 
     def _read(self, row: str, number: int) -> None:
-        row = row.split("//")[0].strip()
+        if comment := self._COMMENT.search(row):
+            self._note(comment["words"], number)
+        row = self._COMMENT.sub("", row)
         if not row:
             return
         if row.startswith("#") or self._STEERING.fullmatch(row):
@@ -186,8 +192,8 @@ class _RenpyReader(_GameReader):
 
     def _read(self, row: str, number: int) -> None:
         if row.startswith("#"):
-            return
-        if character := self._CHARACTER.fullmatch(row):
+            self._note(row.lstrip("# "), number)
+        elif character := self._CHARACTER.fullmatch(row):
             self._names[character["key"]] = character["name"]
         elif label := self._LABEL.fullmatch(row):
             self._head(label["name"], number)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from studio.dialog.directions import write_direction
-from studio.dialog.formats.tables import Role, assign, role_of
+from studio.dialog.formats.tables import Role, assign, is_noted, role_of
 
 _LISTS = (
     "inputs",
@@ -74,6 +74,7 @@ def _read_item(item: object, *, is_known: bool) -> Iterator[object]:
         yield _read_pair(item)
     elif is_known or {Role.TEXT, Role.SPEAKER} <= assign(list(map(str, item))).keys():
         yield _keep_said(item)
+        yield from list_notes(item)
 
 
 def _is_pair(item: object) -> bool:
@@ -94,6 +95,15 @@ def _keep_said(item: dict[str, Any]) -> dict[str, Any]:
     named = {_OTHER_KEYS.get(key, key): value for key, value in item.items()}
     kept = {key: value for key, value in named.items() if role_of(key) in _SAID or key == "type"}
     return add_direction(kept, named)
+
+
+def list_notes(item: dict[str, Any]) -> list[dict[str, object]]:
+    """Items of the notes that an item has beside its words."""
+    return [
+        {"type": "note", "text": words}
+        for key, words in item.items()
+        if is_noted(key) and isinstance(words, str) and words.strip()
+    ]
 
 
 def add_direction(kept: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Takes a script out of a language model's answer: out of its thoughts, and of a block of code."""
+"""Takes a script out of what a language model's programs write.
+
+Out of its thoughts, of a block of code, and of the signs of turns in a conversation with it.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,46 @@ _THOUGHT = regex.compile(
 )
 _FENCE = regex.compile(r"\s*(?P<mark>`{3,}|~{3,})[^`]*")
 _DATA = ("[", "{")
+
+
+_ROLE = r"(?P<role>system|user|human|assistant|model|instruction|response)"
+_TURN = regex.compile(
+    rf"""
+      <\|im_start\|>\s*{_ROLE}\b | <\|start_header_id\|>{_ROLE}<\|end_header_id\|>
+    | <\|{_ROLE}\|> | <start_of_turn>{_ROLE}\b | ^\#{{2,3}}[ ]{_ROLE}: | (?P<role>\[/?INST\])
+    """,
+    regex.VERBOSE | regex.IGNORECASE | regex.MULTILINE,
+)
+_SIGNS = regex.compile(
+    r"<\|(?:im_end|eot_id|eom_id|end|begin_of_text|endoftext|end_of_text)\|>|<end_of_turn>|</?s>|<bos>"
+)
+_ROLES = {"[inst]": "User", "[/inst]": "Assistant"}
+_FEWEST_TURNS = 2
+
+
+def write_turns(text: str) -> str | None:
+    """A conversation with a language model, `<|im_start|>user …`, as a script; None for other text.
+
+    What the system is told is a note.
+    """
+    if not ("<|" in text or "[INST]" in text or "<start_of" in text or "## " in text):
+        return None
+    found = list(_TURN.finditer(text))
+    before = text[: found[0].start()] if found else ""
+    if len(found) < _FEWEST_TURNS or _SIGNS.sub("", before).strip():
+        return None
+    ends = [turn.start() for turn in found[1:]] + [len(text)]
+    written = before.count("\n") * "\n"
+    for turn, end in zip(found, ends, strict=True):
+        role = turn["role"].casefold()
+        rows = _SIGNS.sub("", text[turn.end() : end]).split("\n")
+        sign = "// " if role == "system" else "\\"
+        said = [f"{sign}{strip_markup(row.strip())}" if row.strip() else "" for row in rows]
+        if role != "system":
+            name = _ROLES.get(role, role.capitalize())
+            said[0] = f"[{name}] {said[0].removeprefix(sign)}".strip()
+        written += "\n".join(said) + ("" if rows[-1] == "" else "\n")
+    return written
 
 
 def take_script(text: str, remarks: ImportNotices) -> str:
@@ -43,9 +86,11 @@ def _open_fence(text: str, remarks: ImportNotices) -> str:
     inside = rows[start + 1 : end]
     around = [*range(start), *range(end + 1, len(rows))]
     said = _names_in(inside)
-    if not any(map(str.strip, inside)) or _is_script([rows[idx] for idx in around], said):
-        return text
+    outside = [rows[idx] for idx in around]
     is_data = "".join(inside).lstrip().startswith(_DATA)
+    is_other = not (said or is_data) and bool(_names_in(outside))
+    if not any(map(str.strip, inside)) or is_other or _is_script(outside, said):
+        return text
     for idx in around:
         # A heading outside may be the title.
         if is_data or not rows[idx].lstrip().startswith("#"):

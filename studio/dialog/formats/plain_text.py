@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, pairwise, takewhile
 
 from studio.dialog.attributes import Attributes
 from studio.dialog.directions import (
@@ -24,7 +24,8 @@ from studio.dialog.directions import (
     write_direction,
 )
 from studio.dialog.formats.building import FIRST_SPEAKER, NO_NAME, NOT_SPOKEN, ImportNotices
-from studio.dialog.formats.plays import Play, find_play, join_open_brackets
+from studio.dialog.formats.hidden_rows import write_hidden_rows
+from studio.dialog.formats.plays import NARRATORS, Play, find_play, join_open_brackets
 from studio.dialog.formats.row_kinds import (
     ABOUT_NOTICE,
     CUE_NOTICE,
@@ -40,6 +41,7 @@ from studio.dialog.formats.row_kinds import (
     find_surnames,
     header_of,
     inside_of,
+    is_aside,
     is_author,
     is_cue,
     is_farewell,
@@ -47,10 +49,12 @@ from studio.dialog.formats.row_kinds import (
     is_instruction,
     is_numeral,
     is_ornament,
+    is_placed,
     is_preface,
     is_prose,
     is_remark,
     is_sound,
+    is_timed,
     is_titled,
     join_brackets,
     key_and_value,
@@ -63,8 +67,11 @@ from studio.dialog.formats.row_kinds import (
     plain_title,
     role_behind,
 )
+from studio.dialog.formats.time_rows import cut_row_times
 from studio.dialog.formats.turns import (
     cut_cue_numbers,
+    read_interview,
+    read_names_behind,
     read_names_in_parentheses,
     read_quoted_names,
     read_testimony,
@@ -85,6 +92,10 @@ from studio.errors import ScriptError
 
 ROLE_NOTICE = "What a speaker is, behind the name, isn't spoken; it is left out:"
 CUE_NUMBERS_NOTICE = "The numbers before names and cues aren't spoken; they are left out."
+MAYBE_NAME_NOTICE = (
+    "Capitals on a row of their own are read as text here. Where they are a name, put a colon "
+    "behind it:"
+)
 _MOST_NAME_WORDS = 3
 _MOST_FAREWELL_ROWS = 24
 _MOST_LEAD_ROWS = 4
@@ -117,17 +128,19 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     rows, cut = cut_gutenberg(number_rows(text))
     if cut is not None:
         remarks.add(GUTENBERG_NOTICE, cut)
+    rows = cut_row_times(rows, remarks)
     counted, rows = rows, cut_cue_numbers(rows)
     if rows is not counted:
         first = next(new for new, old in zip(rows, counted, strict=True) if new is not old)
         remarks.add(CUE_NUMBERS_NOTICE, first[0])
-    rows = mark_bold_names(mark_headings(rows))
+    rows = mark_bold_names(mark_headings(read_interview(write_hidden_rows(rows), remarks)))
     is_marked, is_named = has_blocks(rows), has_bold_names(rows)
     written = rows
     if is_marked:
         rows = read_markdown(rows)
     rows = name_headings(rows)
-    rows = read_names_in_parentheses(read_quoted_names(read_testimony(rows)))
+    rows = read_names_behind(read_quoted_names(read_testimony(rows)))
+    rows = read_names_in_parentheses(rows)
     rows = join_brackets(split_turns(rows))
     play = find_play(rows)
     if play is not None:
@@ -174,6 +187,8 @@ class _PlainTextReader:
         # Where a heading such as “Transcript” says that the dialog begins; 0 without one.
         self._begins_at = next((number for number, row in rows if begins_transcript(row)), 0)
         self._lead = self._find_lead()
+        self._between = self._find_between()
+        self._below = {above: row for (above, _), (_, row) in pairwise(rows)}
         self._is_cast_list = False
         self._persons: set[str] = set()
         # Whose words come next, whether a narrator spoke since, and whether they said any.
@@ -252,6 +267,8 @@ class _PlainTextReader:
         elif self._announces(row):
             self._say("\\" + strip_markup(row.text), row.number)
         elif not self._set_aside(row):
+            if row.begins and len(self.names) == 1 and _may_be_name(row.text):
+                self._remarks.add(MAYBE_NAME_NOTICE, row.number, row.text)
             self._read_script(row.text, row.number, self._header_of(row.text))
 
     def _read_prose(self, text: str, number: int) -> None:
@@ -339,7 +356,7 @@ class _PlainTextReader:
         if self._is_marked and takes_title:
             self._remarks.add(TITLE_NOTICE, number, plain_title(heading))
             self.script.add_unspoken(UnspokenKind.HEADING, heading, number)
-        elif self._is_marked and text.startswith("#"):
+        elif self._is_marked and text.startswith("#") and not text.startswith("#>"):
             self._narrate(words, number, UnspokenKind.HEADING)
         else:
             self.script.read(text, number)
@@ -366,8 +383,14 @@ class _PlainTextReader:
             self._read_bold(bold, row.number)
         elif is_cue(row.text):
             self._add_cue(row.text, row.number)
-        elif row.begins and self._is_headed(row):
-            self._narrate(row.text, row.number, UnspokenKind.HEADING)
+        elif (row.begins or row.number in self._between) and self._is_headed(row):
+            # Markdown's reader puts a colon behind a bold row that words follow.
+            is_cut = self._is_marked and not row.text.endswith("TO:")
+            text = row.text.removesuffix(":") if is_cut else row.text
+            self._narrate(text, row.number, UnspokenKind.HEADING)
+        elif self._speaker is not None and is_aside(row.text):
+            kind = UnspokenKind.ACTION if is_placed(row.text) else UnspokenKind.NOTE
+            self._narrate(row.text, row.number, kind)
         elif row.text.startswith(("△", "▲")):  # action in Chinese screenplays
             self._narrate(row.text[1:].strip(), row.number, UnspokenKind.ACTION)
         elif is_remark(row.text):
@@ -384,7 +407,9 @@ class _PlainTextReader:
     def _act(self, acted: str, row: PlacedRow) -> None:
         """A row all in italics: how the speaker goes on, or what happens."""
         is_alone = row.begins and row.ends and not is_direction(acted)
-        if self._speaker is None or is_alone:
+        if is_heading(acted):
+            self._narrate(acted, row.number, UnspokenKind.HEADING)
+        elif self._speaker is None or is_alone:
             self._narrate(acted, row.number, UnspokenKind.ACTION)
         else:
             self._say(write_direction(acted, is_first=not self._has_words), row.number)
@@ -413,7 +438,7 @@ class _PlainTextReader:
     def _read_title_row(self, row: PlacedRow) -> bool:
         """Take the title, and what stands below it in its paragraph; whether a row was one."""
         text, number = row.text, row.number
-        if is_author(text):
+        if is_author(text) or (is_timed(text) and is_titled(text)):
             self._add_about(text, number)
         elif not row.begins and is_heading(text):
             self._narrate(text, number, UnspokenKind.HEADING)
@@ -447,8 +472,7 @@ class _PlainTextReader:
 
     def _may_lead(self, row: PlacedRow) -> bool:
         """Whether a row above the first speaker is the title."""
-        is_timed = plain_bold(row.text).startswith("[")  # `[00:00] Intro`
-        is_free = self.title is None and is_titled(row.text) and not is_timed
+        is_free = self.title is None and is_titled(row.text) and not is_timed(row.text)
         is_free = is_free and not inside_of(row.text)
         is_first = row.text.isupper() or row.number in self._lead
         return is_free and row.begins and (row.ends or is_first)
@@ -467,6 +491,25 @@ class _PlainTextReader:
             return frozenset()
         return frozenset(number for number, _ in lead) if is_lead else frozenset()
 
+    def _find_between(self) -> frozenset[int]:
+        """The numbers of headings right between lines, without the empty rows of a script."""
+        closed = [True, *(self._ends_speech(row) for _, row in self._rows), True]
+        return frozenset(
+            number
+            for (number, row), above, itself, below in zip(
+                self._rows, closed, closed[1:], closed[2:], strict=False
+            )
+            if itself and below and (row.isupper() or (above and row and not row[0].islower()))
+        )
+
+    def _ends_speech(self, row: str) -> bool:
+        """Whether a row belongs to no speech above it."""
+        try:
+            is_said = self._header_of(row) is not None
+        except ScriptError:
+            return True
+        return not row or is_said or is_heading(inside_of(row) or row) or is_cue(row)
+
     def _read_bold(self, name: str, number: int) -> None:
         """Bold text alone on a row: a name above her words, or a heading."""
         header = parse_header(f"{name}:")
@@ -483,14 +526,21 @@ class _PlainTextReader:
             return False
         if is_direction(inside) and self._speaker is not None:
             return False  # how the speaker goes on
-        is_headed = row.begins and row.ends and is_square and is_heading(inside)
-        if is_square and not is_headed and self._is_name(inside):
+        is_apart = (row.begins and row.ends) or row.number in self._between
+        is_headed = is_apart and is_heading(inside)
+        if is_square and not is_headed and self._is_name(inside) and not self._is_mute(row):
             return False
         is_alone = row.begins and row.ends and (is_square or _is_stage(inside))
-        if is_square or is_alone:
+        if is_square or is_alone or is_headed:
             kind = UnspokenKind.HEADING if is_headed else UnspokenKind.ACTION
             self._narrate(inside, row.number, kind)
-        return is_square or is_alone
+        return is_square or is_alone or is_headed
+
+    def _is_mute(self, row: PlacedRow) -> bool:
+        """Whether another speaker's row is right below brackets that occur once: `[LATER]`."""
+        below = self._below.get(row.number, "")
+        is_once = self.names[name_key(inside_of(row.text) or "")] == 1
+        return bool(below) and is_once and self._ends_speech(below)
 
     def _is_name(self, inside: str) -> bool:
         """Whether `[…]` alone on a row is a speaker whose words follow."""
@@ -530,7 +580,12 @@ class _PlainTextReader:
 
     def _is_played(self, play: Play, row: PlacedRow) -> bool:
         """Whether a row tells what happens: above the first name, or a paragraph without one."""
-        return self._cue is None and (self._is_action or (bool(play.bare) and row.begins))
+        is_action = row.ends and play.tells_of(row.text) and not self._is_narrator()
+        is_apart = row.begins and (bool(play.bare) or is_action)
+        return self._cue is None and (self._is_action or is_apart)
+
+    def _is_narrator(self) -> bool:
+        return self._speaker is not None and name_key(self._speaker.speaker) in NARRATORS
 
     def _may_be_title(self, play: Play, row: PlacedRow) -> bool:
         is_first = self._speaker is None and self.title is None and row.begins
@@ -549,6 +604,12 @@ class _PlainTextReader:
             header, number = self._cue
             self._cue = None
             self._narrate(header.speaker, number, UnspokenKind.NOTE)
+
+
+def _may_be_name(row: str) -> bool:
+    """Whether a row is a few capitals, as a name above words is."""
+    is_short = len(row) > 1 and len(row.split()) <= _MOST_NAME_WORDS
+    return row.isupper() and is_short and row[-1].isalnum()
 
 
 def _may_be_said(row: str) -> bool:

@@ -41,6 +41,16 @@ _COMES = regex.compile(r"\b(?:Enter|Exit|Exeunt)\b")
 _BRACKETS = regex.compile(
     r"_?\[(?P<inside>[^\[\]]*)\]_?\.?|_?\((?P<inside>[^()]*)\)_?(?:\.(?=\s))?"
 )
+_CALLS = regex.compile(r"[?!¿¡]")
+NARRATORS = frozenset(
+    name_key(one)
+    for one in (
+        "Narrator", "Erzähler", "Erzählerin", "Sprecher", "Sprecherin", "Narrateur", "Narratrice",
+        "Narrador", "Narradora", "Narratore", "Рассказчик", "Ведущий", "Chorus", "Chor",
+        "Stage Manager",
+    )
+)  # fmt: skip
+"""The keys of who tells what others do."""
 _NO_NAMES = frozenset(
     name_key(one) for one in ("I", "Act", "Scene", "Act I", "Oh", "Yes", "No", "Well", "Exit",
     "Exeunt", "Enter", "INT", "EXT", "EST", "Ah", "Good", "Thank you", "Nothing", "Nonsense",
@@ -110,6 +120,12 @@ class Play:
         # `(DORA WIPES THE COUNTER.)`, where directions are in capitals
         is_bracketed = row.startswith("(") and row.endswith(")")
         return is_bracketed and row.isupper() and len(row.split()) > _MOST_HOW_WORDS
+
+    def tells_of(self, row: str) -> bool:
+        """Whether a row, such as “Anna lights the lamp.”, tells what one of them does."""
+        name, _, rest = row.partition(" ")
+        is_known = name_key(name) in self.names and not name.isupper()
+        return is_known and rest[:1].islower() and tells_action(row) and not _CALLS.search(row)
 
     def may_be_title(self, row: str) -> bool:
         """Whether a row names nobody who is there, and nobody who comes or goes."""

@@ -58,6 +58,8 @@ _HEADING = regex.compile(
     | (?:page|panel)\s(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten)\b.{0,200}
     | (?:[eé]pisodio|épisode|episódio|folge)\s\d+(?:\s?[.:–—-].{0,80})?
     | fin(?:e)?(?:\s(?:de|del)\b.{0,40})?\.? | ende\.? | конец\.?
+    | (?:kapitel|teil|chapitre|partie|cap[ií]tulo|capitolo|parte|глава|часть)
+      \s(?:\d+|[ivxlc]+)(?:\s?[.:–—-].{0,80})?
     | (?:シーン|場面)\s?\d+.{0,40}
     | cold\sopen(?:ing)? | teaser | (?:opening|closing|end)\scredits | credits | interval
     | (?:curtain|black-?out|telón|rideau|vorhang|sipario)\.? | dramatis\spersonae\.?
@@ -135,6 +137,13 @@ BROKEN = ""
 
 _AUTHOR = regex.compile(r"(?:(?:[Ww]ritten|[Aa]dapted)\s)?(?:[Bb]y|BY)\s\p{Lu}.{0,60}")
 _TITLED = regex.compile(r"(?:(?:podcast|episode|script|scene|play)\s)?title\s*[:：]\s*", regex.I)
+_BEGINS_TIMED = regex.compile(r"(?:\*\*)?(?:\[|\(?\d{1,2}(?::\d{2}){1,2}\b)")
+_ASIDE = regex.compile(
+    r"(?:(?:director|production|editor|author)['’]?s?\s)?(?P<key>notes?|todo|fixme|setting"
+    r"|location|anmerkung|schauplatz|remarque|примечание|место\sдействия|備考|場所|地点)\s*[:：]\s+\S.*",
+    regex.IGNORECASE,
+)
+_PLACES = word_set("setting location schauplatz место 場所 地点")
 _IN_QUOTES = regex.compile(r"[\"“«„'](?P<words>[^\"“”«»„]+)[\"”»“']")
 _TRANSCRIPT = regex.compile(
     r"#{1,6}\s*\**(?:(?:the|full)\s)?(?:transcript|dialogue|dialog)\**\s*:?", regex.IGNORECASE
@@ -362,6 +371,22 @@ def is_titled(row: str) -> bool:
     """Whether a row could be a title: a few words that end without a mark."""
     is_short = len(row.split()) <= _MOST_TITLE_WORDS and row[-1] not in ".!?…:,;]。！？"
     return is_short and not (is_cue(row) or is_heading(row))
+
+
+def is_aside(row: str) -> bool:
+    """Whether a row between lines is a remark or a place, such as `NOTE: …` or `SETTING: …`."""
+    return _ASIDE.fullmatch(row) is not None
+
+
+def is_placed(row: str) -> bool:
+    """Whether a row such as `SETTING: the quay` says where the scene is."""
+    found = _ASIDE.fullmatch(row)
+    return found is not None and found["key"].casefold().split()[0] in _PLACES
+
+
+def is_timed(row: str) -> bool:
+    """Whether a row begins with a time, as in a list of chapters: `00:45 The weir`, `[0:45] …`."""
+    return _BEGINS_TIMED.match(row) is not None
 
 
 def is_author(row: str) -> bool:

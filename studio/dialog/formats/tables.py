@@ -19,7 +19,7 @@ from studio.dialog.attributes import (
     parse_attributes,
     write_attributes,
 )
-from studio.dialog.directions import write_direction
+from studio.dialog.directions import word_set, write_direction
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import (
     LANGUAGE_CODES,
@@ -101,6 +101,11 @@ def role_of(heading: str) -> Role | None:
     """The role of a heading, whatever its spaces and case; None for an unknown one."""
     found = _ROLES.get(_split_unit(heading)[0])
     return found[0] if found else None
+
+
+def is_noted(heading: str) -> bool:
+    """Whether a heading, such as “Notes” or “comment”, is that of remarks about a line."""
+    return _NOT_IN_WORDS.sub("", heading.casefold()) in _NOTES
 
 
 def is_in_milliseconds(heading: str) -> bool:
@@ -278,6 +283,10 @@ _NO_SETTINGS = frozenset(
     ("scene", "shot", "sfx", "music", "sound", "location", "context", "confidence", "score")
 )
 """Headings of what a voice can't be set to."""
+_NOTES = word_set(
+    "note notes comment comments remark remarks anmerkung anmerkungen kommentar notiz notizen"
+    " commentaire commentaires remarque nota notas comentario comentarios 备注 備考 メモ"
+)
 _LEFT_COLUMN = "The column “{}” is left out."
 _TRANSLATED = "The table has the text in several languages; “{}” is read, and not {}."
 _QUOTED = 'Anna,"Yes, I know."'
@@ -370,6 +379,7 @@ class _Table:
         self._headings = headings
         self._delimiter = delimiter
         self._columns = columns
+        self._noted: list[int] = []
         self._remarks = remarks
         languages = list_languages(headings)
         self._language = languages.get(columns[Role.TEXT])
@@ -419,6 +429,8 @@ class _Table:
             is_setting = _NOT_IN_WORDS.sub("", heading.casefold()) not in _NO_SETTINGS
             if is_setting and _is_key(key) and all(map(_VALUE.fullmatch, cells)):
                 found[column] = key
+            elif is_noted(heading):
+                self._noted.append(column)
             else:
                 self._remarks.add(_LEFT_COLUMN.format(heading[:40]), 1)
         return found
@@ -439,6 +451,9 @@ class _Table:
             if how and text:
                 text = f"{write_direction(how, is_first=True)} {text}".strip()
             self.builder.speech(speaker or None, text, number, attributes)
+        for column in self._noted:
+            if note := "".join(row.cells[column : column + 1]).strip():
+                self.builder.unspoken(unescape_formula(note), UnspokenKind.NOTE, number)
         self._add_pause(row, Role.PAUSE)
 
     def _fit_row(self, row: Row) -> Row:

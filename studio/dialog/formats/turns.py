@@ -12,8 +12,9 @@ from itertools import pairwise
 import regex
 
 from studio.dialog.directions import word_set
+from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.row_kinds import header_of, is_cue
-from studio.dialog.markup import Row
+from studio.dialog.markup import Row, strip_markup
 from studio.dialog.model import name_key
 from studio.errors import ScriptError
 
@@ -25,7 +26,7 @@ _NO_SPEAKERS = word_set(
 
 _ROW_NUMBER = r"(?:\d{1,2}\s+)?"
 _TESTIFIED = regex.compile(
-    rf"{_ROW_NUMBER}(?P<who>[QA])(?:\.\s*|\s{{2,}}|(?<=\d\s+[QA])\s)(?P<said>\S.*)"
+    rf"{_ROW_NUMBER}(?P<who>[QA])(?:\.(?:\s\.(?!\.))*\s*|\s{{2,}}|(?<=\d\s+[QA])\s)(?P<said>\S.*)"
 )
 _EXAMINER = regex.compile(rf"{_ROW_NUMBER}(?P<by>BY (?:MR|MRS|MS|DR)\. \p{{Lu}}[^:]*):?")
 _TESTIFIED_BEGINS = frozenset("QA0123456789")
@@ -41,6 +42,16 @@ _PARENTHESES = regex.compile(r"\((?P<name>\p{Lu}[^()]{0,30})\)\s+(?P<text>\S.*)"
 _NUMBERED_CUE = regex.compile(r"\(?(?P<number>\d{1,4})[.):]?\s+(?P<row>\S.*)")
 _CUE_BEGINS = frozenset("(0123456789")
 _FEWEST_COUNTED = 3
+_OPENING_QUOTES = frozenset('"“„«')
+_SAID_BY = regex.compile(
+    r"[\"“„«](?P<text>[^\"“”„«»]+)[\"”“»]\s*[-–—]{1,2}\s*(?P<name>\p{Lu}[\p{L}\p{N} .'’-]{0,40})"
+)
+_ASKED = regex.compile(r"\*\*(?P<question>[^*]+[?？])\s*\*\*(?P<answer>.*)")
+_INTERVIEWER, _GUEST = "Interviewer", "Guest"
+INTERVIEW_NOTICE = (
+    "Questions in bold go to “Interviewer”, and what follows them to “Guest”. Change it where that "
+    "is wrong."
+)
 
 
 def has_closed_turns(text: str) -> bool:
@@ -116,6 +127,63 @@ def _write_quoted(row: str, said: regex.Match[str] | None) -> str:
     if row.startswith(("○", "◯", "●", "■", "□", "◆", "◇")):
         return f"## {row[1:].strip()}"
     return f"[{row.translate(_NO_SQUARES)}]"
+
+
+def read_names_behind(rows: list[Row]) -> list[Row]:
+    """Rows such as `“How long?” – Mira` as `[Mira] How long?`, if all rows are so.
+
+    The name may stand on the row below. A collection of quotations has each name once.
+    """
+    filled = [idx for idx, (_, row) in enumerate(rows) if row]
+    if not filled or rows[filled[0]][1][0] not in _OPENING_QUOTES:
+        return rows
+    joined, idx = list(rows), 0
+    names = Counter[str]()
+    while idx < len(filled):
+        said = _SAID_BY.fullmatch(rows[filled[idx]][1])
+        below = filled[idx] + 1
+        if said is None and below < len(rows):
+            said = _SAID_BY.fullmatch(f"{rows[filled[idx]][1]} {rows[below][1]}")
+            idx += 1
+            joined[below] = (rows[below][0], "")
+        if said is None:
+            return rows
+        start = below - 1
+        joined[start] = (rows[start][0], f"[{said['name']}] {said['text']}")
+        names[name_key(said["name"])] += 1
+        idx += 1
+    is_dialog = len(names) >= _FEWEST_TESTIFIED and (max(names.values()) > 1 or len(filled) == 2)
+    return joined if is_dialog else rows
+
+
+def read_interview(rows: list[Row], remarks: ImportNotices) -> list[Row]:
+    """Rows of questions in bold, and of what follows each, as those of two speakers.
+
+    Unchanged unless there are two, nothing else is in bold, and nobody has a name.
+    """
+    bold = {idx: row for idx, (_, row) in enumerate(rows) if row.startswith("**")}
+    asked = {idx: found for idx, row in bold.items() if (found := _ASKED.fullmatch(row))}
+    if len(asked) < _FEWEST_TESTIFIED or len(asked) < len(bold):
+        return rows
+    others = [row for idx, (_, row) in enumerate(rows) if row and idx not in asked]
+    names = Counter(name for row in others if (name := _said_by(row)))
+    if max(names.values(), default=0) > 1:
+        return rows
+    read: list[Row] = []
+    is_answer = False
+    for idx, (number, row) in enumerate(rows):
+        if found := asked.get(idx):
+            remarks.add(INTERVIEW_NOTICE, number)
+            read.append((number, f"[{_INTERVIEWER}] {found['question']}"))
+            is_answer, row = True, found["answer"].strip()
+            if not row:
+                continue
+        if row and is_answer and not row.startswith("#"):
+            row, is_answer = f"[{_GUEST}] {row}", False
+        elif row and _said_by(row):
+            row = "\\" + strip_markup(row)  # “One thing: the cat.” is said, too
+        read.append((number, row))
+    return read
 
 
 def read_names_in_parentheses(rows: list[Row]) -> list[Row]:

@@ -1,0 +1,51 @@
+"""Fountain's signs of what nobody says, in a script whose names stand before the words.
+
+Whole rows of `[[a note]]` and `/* what is cut */` become notes, `> CENTRED <` and `> CUT TO:`
+action. Inside a row they are words: a speech may say them. `=== Part two ===` is a heading.
+"""
+
+from __future__ import annotations
+
+import regex
+
+from studio.dialog.markup import Row
+
+_SIGNS = ("[[", "/*", ">", "==", "--", "**", "~~")
+_CLOSES = {"[[": "]]", "/*": "*/"}
+_RULED = regex.compile(r"[=*~-]{2,}\s+(?P<text>[\p{Lu}\p{N}][^=*~]{0,80}?)\s+[=*~-]{2,}")
+_CENTRED = regex.compile(r">\s*(?P<text>[^<>]*[^<>\s])\s*<|>\s*(?P<text>\p{Lu}[\p{Lu}\s]*\bTO:)")
+
+
+def write_hidden_rows(rows: list[Row]) -> list[Row]:
+    """Rows with those signs as a script's own: `// note` and `#> action`, with the same numbers.
+
+    What isn't closed at the end of a row stays as it is; a note has no empty row inside.
+    """
+    if not any(row.startswith(_SIGNS) for _, row in rows):  # as in most texts
+        return rows
+    written: list[Row] = []
+    opened: list[Row] = []
+    close = ""
+    for number, row in rows:
+        close = close or _CLOSES.get(row[:2], "")
+        if not close:
+            written.append((number, _write_ruled(row) if row.startswith(_SIGNS) else row))
+            continue
+        opened.append((number, row))
+        is_closed = close in row[2 if len(opened) == 1 else 0 :]
+        if is_closed or (close == "]]" and not row):
+            written += map(_as_note, opened) if row.endswith(close) else opened
+            opened, close = [], ""
+    return written + opened
+
+
+def _write_ruled(row: str) -> str:
+    if centred := _CENTRED.fullmatch(row):
+        return f"#> {centred['text']}"
+    ruled = _RULED.fullmatch(row)
+    return f"## {ruled['text']}" if ruled else row
+
+
+def _as_note(row: Row) -> Row:
+    words = row[1].strip("[]/* ")
+    return row[0], f"// {words}" if words else ""
