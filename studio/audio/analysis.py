@@ -184,13 +184,13 @@ def track_pitch_hz(clip: Clip) -> _Array:
     windows = np.lib.stride_tricks.sliding_window_view(samples, _PITCH_FRAME_SAMPLES)
     frames = windows[::_PITCH_HOP_SAMPLES]
     # Block by block, since the similarity of a minute's frames takes 70 MB.
-    blocks = [_centre(frames[at : at + _PITCH_BLOCK]) for at in range(0, len(frames), _PITCH_BLOCK)]
-    powers = [np.square(block).mean(axis=1) for block in blocks]
+    blocks = [frames[at : at + _PITCH_BLOCK] for at in range(0, len(frames), _PITCH_BLOCK)]
+    powers = [np.square(_centre(block)).mean(axis=1) for block in blocks]
     loudest = max(float(power.max()) for power in powers)
     quietest = max(loudest * 10 ** (-_SPEECH_BELOW_LOUDEST_DB / 10), 10 ** (_SILENT_DB / 10))
     return np.concatenate(
         [
-            _find_pitches_hz(_compute_similarity(block[power >= quietest]))
+            _find_pitches_hz(_compute_similarity(_centre(block[power >= quietest])))
             for block, power in zip(blocks, powers, strict=True)
         ]
     )
