@@ -33,7 +33,7 @@ _KEPT_S = 2.0
 _PAUSE_S = 0.25
 """Pause between reads of the state, which the draft voice changes hundreds of times a second."""
 
-_TOLD_A_SECOND = 50
+_MOST_SENT_PER_S = 50
 """Pages that are told of such changes in a second; the pause is longer where more are open."""
 
 _SETUP_EVERY_S = 1.0
@@ -238,7 +238,7 @@ class StateFeed:
             self._take(await asyncio.to_thread(self._reader.read, self._studio, changed))
             if was_installing and not self._is_installing:
                 all_due_s = 0.0  # more backends can run now
-            await asyncio.sleep(max(_PAUSE_S, self._count_pages() / _TOLD_A_SECOND))
+            await asyncio.sleep(max(_PAUSE_S, self._count_pages() / _MOST_SENT_PER_S))
             wait_s = all_due_s - time.monotonic()
             if self._is_installing:
                 wait_s = min(wait_s, _SETUP_EVERY_S)
