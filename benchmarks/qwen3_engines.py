@@ -246,7 +246,7 @@ def try_measure(
 
     Args:
         engines: Names and what measures them.
-        device: Where memory is given back after a failure.
+        device: Where memory is given back after each: the next one plans with what is free.
     """
     for name, measure in engines:
         try:
@@ -258,8 +258,8 @@ def try_measure(
             reason = " ".join(f"{type(error).__name__}: {error}".replace("|", "/").split())
             del error
             yield Failed(name, reason[:_LONGEST_REASON])
-            with suppress(RuntimeError):  # of a card that is lost; the next engine says so
-                give_back(device)
+        with suppress(RuntimeError):  # of a card that is lost; the next engine says so
+            give_back(device)
 
 
 @dataclass(frozen=True, slots=True)
