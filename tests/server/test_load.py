@@ -29,8 +29,9 @@ def drive(
     apart = surroundings is DESKS
     with serving(folder / "workspace", environ=surroundings) as (client, process):
         server, address = psutil.Process(process.pid), str(client.base_url)
-        # What a first use brings into memory.
-        asyncio.run(work(address, 10, 10, apart=apart, pace_s=min(pace_s, 0.3)))
+        # What first uses bring into memory: of modules, and of as many pages at once.
+        warming = max(10, actions // 5)
+        asyncio.run(work(address, editors, warming, apart=apart, pace_s=min(pace_s, 0.3)))
         before_bytes = server.memory_info().rss
         how = {"apart": apart, "pace_s": pace_s, "in_step": in_step}
         seen = asyncio.run(work(address, editors, actions, **how))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -91,8 +89,8 @@ class UndecodedTokens:
 # Follows the package's `S3Token2Wav.inference` (chatterbox-tts 0.1.7) on the same modules, which
 # are only read, with each request's own noise and a look at `cancelled` before each step.
 #
-# Its steps launch thousands of small kernels, which on a card takes longer than they run: there all
-# of them are one graph, for few numbers of lines and lengths, and what the estimator multiplies is
+# Its steps launch thousands of small kernels, which on a card takes longer than they run: there a
+# step is one graph, for few numbers of lines and lengths, and what the estimator multiplies is
 # rounded to the 10 bits of TF32 (in float16, whose attention is faster), where that is asked for.
 # CosyVoice 2, whose model this is, runs all of the flow in float16 if told to.
 
@@ -104,10 +102,11 @@ GRAPHED_TOKENS = 4_096
 longer than their kernels take to launch."""
 
 TOKEN_MULTIPLE = 64
-"""Lines of a graph are as long as a multiple of these, the sample included. A new shape costs half
-a second twice, so there are few."""
+"""Lines of a graph are as long as a multiple of these, the sample included. A new shape has to be
+captured, so there are few."""
 
 _MELS = 80
+_CONDITIONS = 3  # means, the voice and known frames
 _FRAMES_PER_TOKEN = 2
 _EMBEDDING = 192
 
@@ -118,15 +117,24 @@ class MelDecoder:
     def __init__(self, s3gen: Any, *, graphed: bool = False) -> None:
         """Use the loaded modules; `graphed` pads to few shapes, and captures them on CUDA."""
         self._s3gen = s3gen
-        self._graphed: GraphedFunction | None = None
+        self._graphed: tuple[GraphedFunction, GraphedFunction] | None = None
         if graphed:
             rows = GRAPHED_ROWS[-1]
             channels = GRAPHED_TOKENS * _FRAMES_PER_TOKEN * _MELS
-            self._graphed = GraphedFunction(
-                partial(self._solve, lambda: False),
-                s3gen.device,
-                (GRAPHED_TOKENS, rows, rows * _EMBEDDING, channels, channels, channels),
-                product="mel spectrograms",
+            condition = _CONDITIONS * channels
+            self._graphed = (
+                GraphedFunction(
+                    self._condition,
+                    s3gen.device,
+                    (GRAPHED_TOKENS, rows, rows * _EMBEDDING, channels, condition),
+                    product="conditions of the flow",
+                ),
+                GraphedFunction(
+                    self._step,
+                    s3gen.device,
+                    (rows, 2, condition, channels, channels),
+                    product="steps of the flow",
+                ),
             )
 
     def mels(self, lines: Sequence[UndecodedTokens]) -> list[torch.Tensor]:
@@ -141,11 +149,17 @@ class MelDecoder:
 
         counts = [line.tokens_read for line in lines]
         padded = pad_shape(counts, TOKEN_MULTIPLE, GRAPHED_TOKENS) if self._graphed else None
-        given = self._lay_out(lines, *(padded or (len(lines), max(counts))))
+        shape = padded or (len(lines), max(counts))
+        read, lengths, embeddings, known, mel = self._lay_out(lines, *shape)
+        plain = (self._condition, self._step)
+        make_condition, step = self._graphed if self._graphed and padded else plain
         if unwanted():
             raise stop_error()
-        solve = self._graphed if self._graphed and padded else partial(self._solve, unwanted)
-        mel = solve(*given)
+        condition = make_condition(read, lengths, embeddings, known)
+        for times in self._times(mel).unfold(0, 2, 1):
+            if unwanted():
+                raise stop_error()
+            mel = step(lengths, times, condition, mel)
         return [
             mel[row, :, line.voice.prompt_feat.size(1) : 2 * line.tokens_read]
             for row, line in enumerate(lines)
@@ -153,9 +167,9 @@ class MelDecoder:
 
     def close(self) -> None:
         """Release the graphs."""
-        if self._graphed is not None:
-            self._graphed.close()
-            self._graphed = None
+        for graphed in self._graphed or ():
+            graphed.close()
+        self._graphed = None
 
     def _lay_out(
         self, lines: Sequence[UndecodedTokens], rows: int, longest: int
@@ -187,78 +201,83 @@ class MelDecoder:
         start[:, :, -frames:] = own
         return start
 
-    def _solve(
+    def _condition(
         self,
-        unwanted: Callable[[], bool],
         read: torch.Tensor,
         lengths: torch.Tensor,
         embeddings: torch.Tensor,
         known: torch.Tensor,
+    ) -> torch.Tensor:
+        """What each step is given beside its spectrogram: [lines, 240, 2 * longest]."""
+        flow = self._s3gen.flow
+        mean = self._encode(flow.input_embedding(read), lengths)
+        speaker = flow.spk_embed_affine_layer(F.normalize(embeddings, dim=1))  # [lines, 80]
+        return torch.cat([mean, _along(speaker, mean), known], dim=1)
+
+    def _step(
+        self,
+        lengths: torch.Tensor,
+        times: torch.Tensor,
+        condition: torch.Tensor,
         mel: torch.Tensor,
     ) -> torch.Tensor:
-        """Mel spectrograms, the sample's included: [lines, 80, 2 * longest]."""
-        flow = self._s3gen.flow
-        hidden, mask = self._encode(flow.input_embedding(read), lengths)
-        mean = flow.encoder_proj(hidden).transpose(1, 2).contiguous()
-        speaker = flow.spk_embed_affine_layer(F.normalize(embeddings, dim=1))  # [lines, 80]
-        velocity = self._velocity(mean, speaker, known, mask)
-        with _half_precision(mean.device):
-            for begin, end in itertools.pairwise(self._times(mean)):
-                if unwanted():
-                    raise stop_error()
-                mel = mel + (end - begin) * velocity(mel, begin[None], end[None])
-        return mel
+        """The mel spectrograms, the samples' included, a step on: [lines, 80, 2 * longest].
 
-    def _encode(
-        self, tokens: torch.Tensor, lengths: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+        Args:
+            lengths: In tokens: int64 [lines].
+            times: Of the step's beginning and end: [2].
+            condition: Of `_condition`.
+            mel: Before the step.
+        """
+        mask = _padding_mask(_FRAMES_PER_TOKEN * lengths, mel.size(2)).to(mel)
+        with _half_precision(mel.device):
+            return mel + (times[1] - times[0]) * self._velocity(mel, condition, mask, times)
+
+    def _encode(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """The package's `UpsampleConformerEncoder.forward`, for lines of several lengths.
 
         It has a layer that looks ahead, into padding that isn't silent; here the padding is.
 
         Returns:
-            [lines, 2 * longest, 512] and its mask, float32 [lines, 1, 2 * longest].
+            Means of the mel spectrograms: [lines, 80, 2 * longest].
         """
-        encoder = self._s3gen.flow.encoder
+        flow = self._s3gen.flow
+        encoder = flow.encoder
         seen = _padding_mask(lengths, tokens.size(1))
         x, places, _ = encoder.embed(tokens, seen)
         x = encoder.pre_lookahead_layer(x * seen.transpose(1, 2))
         x = encoder.forward_layers(x, seen, places, seen)
         x, _ = encoder.up_layer(x.transpose(1, 2).contiguous(), lengths)
-        seen = _padding_mask(2 * lengths, x.size(2))
+        seen = _padding_mask(_FRAMES_PER_TOKEN * lengths, x.size(2))
         x, places, _ = encoder.up_embed(x.transpose(1, 2).contiguous(), seen)
         x = encoder.after_norm(encoder.forward_up_layers(x, seen, places, seen))
-        return x, seen.to(x)
+        mean: torch.Tensor = flow.encoder_proj(x).transpose(1, 2).contiguous()
+        return mean
 
-    def _times(self, mean: torch.Tensor) -> torch.Tensor:
+    def _times(self, mel: torch.Tensor) -> torch.Tensor:
         """The time steps of the flow, from 0 to 1."""
         steps = MEANFLOW_STEPS if self._s3gen.meanflow else FLOW_STEPS
-        even = torch.linspace(0, 1, steps + 1, device=mean.device, dtype=mean.dtype)
+        even = torch.linspace(0, 1, steps + 1, device=mel.device, dtype=mel.dtype)
         return even if self._s3gen.meanflow else 1 - torch.cos(even * 0.5 * torch.pi)
 
     def _velocity(
-        self, mean: torch.Tensor, speaker: torch.Tensor, known: torch.Tensor, mask: torch.Tensor
-    ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]:
-        """The flow's velocity at a mel spectrogram, for a step's start and end times, [1] each."""
+        self,
+        mel: torch.Tensor,
+        condition: torch.Tensor,
+        mask: torch.Tensor,
+        times: torch.Tensor,
+    ) -> torch.Tensor:
+        """The flow's velocity at a mel spectrogram; arguments as of `_step`."""
         decoder = self._s3gen.flow.decoder
         estimator = decoder.estimator
-        given = torch.cat([mean, _along(speaker, mean), known], dim=1)
+        x = torch.cat([mel, condition], dim=1)
         if self._s3gen.meanflow:
-            return lambda mel, begin, end: estimate_velocity(
-                estimator, torch.cat([mel, given], dim=1), mask, _mixed_time(estimator, begin, end)
-            )
-        given = torch.cat([given, torch.zeros_like(given)])  # with the condition, and without
-        twice, rate = mask.repeat(2, 1, 1), decoder.inference_cfg_rate
-
-        def guided_velocity(
-            mel: torch.Tensor, begin: torch.Tensor, _end: torch.Tensor
-        ) -> torch.Tensor:
-            x = torch.cat([mel.repeat(2, 1, 1), given], dim=1)
-            time = _embed_time(estimator, begin.repeat(len(x)))
-            seen, blind = estimate_velocity(estimator, x, twice, time).chunk(2)
-            return (1.0 + rate) * seen - rate * blind
-
-        return guided_velocity
+            return estimate_velocity(estimator, x, mask, _mixed_time(estimator, times))
+        blind = torch.cat([mel, torch.zeros_like(condition)], dim=1)
+        x, rate = torch.cat([x, blind]), decoder.inference_cfg_rate
+        time = _embed_time(estimator, times[:1].repeat(len(x)))
+        seen, blind = estimate_velocity(estimator, x, mask.repeat(2, 1, 1), time).chunk(2)
+        return (1.0 + rate) * seen - rate * blind
 
 
 def estimate_velocity(
@@ -301,8 +320,8 @@ def _embed_time(estimator: Any, time: torch.Tensor) -> torch.Tensor:
     return estimator.time_mlp(estimator.time_embeddings(time))
 
 
-def _mixed_time(estimator: Any, begin: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
-    both = [_embed_time(estimator, time) for time in (begin, end)]
+def _mixed_time(estimator: Any, times: torch.Tensor) -> torch.Tensor:
+    both = [_embed_time(estimator, time) for time in times.split(1)]
     return estimator.time_embed_mixer(torch.cat(both, dim=1))
 
 
