@@ -68,7 +68,8 @@ def test_50_editors_for_10_minutes(
     assert set(seen.statuses) == {200}
     assert not seen.broken
     assert seen.p95_ms() <= most_ms
-    assert after - before < 50_000_000
+    # 3,000 takes are made; if the sound of each stayed, that would be 360 MB.
+    assert after - before < 100_000_000
 
 
 @pytest.mark.campaign
