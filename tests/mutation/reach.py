@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 import coverage
+import coverage.exceptions
 from mutants import Mutant
 from runs import Report, run_tests
 
@@ -120,7 +121,10 @@ class Reach:
             seconds |= {test: took for test, took in noted["seconds"].items() if test not in failed}
             for file in folder.glob("data.*"):
                 data = coverage.CoverageData(str(file))
-                data.read()
+                try:
+                    data.read()
+                except coverage.exceptions.DataError:  # of a process killed while it wrote
+                    continue
                 for path in data.measured_files():
                     for line, contexts in data.contexts_by_lineno(path).items():
                         names = {context.rpartition("|")[2] for context in contexts}
