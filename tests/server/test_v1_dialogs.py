@@ -130,6 +130,8 @@ def test_the_document_tells_of_the_errors(client: TestClient) -> None:
     told = paths["/dialogs/{dialog_id}/audio"]["get"]["responses"]
     assert told["409"]["description"] == "The state of things forbids it now."
     assert told["429"]["description"].startswith("Too much is waiting")
+    errors = {"400", "401", "403", "404", "405", "408", "409", "413", "422", "429"}
+    assert told.keys() >= errors | {"500", "503", "507"}
 
 
 def test_each_segment_says_when_it_reached_each_step(client: TestClient) -> None:
