@@ -261,6 +261,14 @@ def test_a_voice_is_compared_with_itself_and_told_when_that_changes(tmp_path: Pa
     assert company.find_issues(odd) == ()
 
 
+def test_how_far_a_take_is_from_its_sample_is_told(tmp_path: Path) -> None:
+    company = VoiceOutliers(TakeStore(tmp_path, Disk()))
+    higher = TakeMetrics(3.0, -20.0, 3.0, pitch=57.0, sample_pitch=54.5)
+    told = company.describe_distance(take_of(0, 1, figures=higher))
+    assert told == "From its sample: +2.5 semitones."
+    assert company.describe_distance(take_of(1, 1, figures=None)) == ""
+
+
 @pytest.mark.parametrize("fails_at", range(1, 9))
 def test_a_take_whose_record_finds_no_room_leaves_no_audio(tmp_path: Path, fails_at: int) -> None:
     disk = FullDisk(fails_at, for_good=True)

@@ -287,6 +287,14 @@ def test_a_pan_that_cant_be_is_refused(client: TestClient, pan: object) -> None:
     assert client.post("/v1/dialogs", json=body).status_code == 400
 
 
+@pytest.mark.parametrize(("level_db", "status"), [(12, 201), (12.5, 400), (-30, 201), (-30.5, 400)])
+def test_a_level_is_at_most_12_db_more_or_30_less(
+    client: TestClient, level_db: float, status: int
+) -> None:
+    body = {"input": "[pause:1s]", "characters": {"Ida": {"level_db": level_db}}}
+    assert client.post("/v1/dialogs", json=body).status_code == status
+
+
 def test_a_zip_has_the_lines_with_captions_and_what_podcasts_have(client: TestClient) -> None:
     dialog = rendered(client, input=LONG_SCRIPT, gap_s=0.5)
     at = f"/v1/dialogs/{dialog['id']}/audio"
