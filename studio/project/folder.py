@@ -176,7 +176,7 @@ class ProjectFolder:
         except UNFIT_ERRORS:  # the lines are whole, but don't fit each other
             snapshot, is_saved = self._repair_journal(snapshot), False
             journal, history, edit_ids = self._replay(snapshot)
-        self._set_aside_damaged(_POSITION_FILE, POSITION_FORMAT, "The last position is lost.")
+        self.set_aside_damaged(_POSITION_FILE, POSITION_FORMAT, "The last position is lost.")
         if not is_saved:
             self.save_snapshot(
                 ProjectSnapshot(history.document, history.marks, journal.size_bytes, edit_ids)
@@ -262,7 +262,7 @@ class ProjectFolder:
 
     def read_pending(self) -> Mapping[str, int | None]:
         """The lines that a render still has to make, in order, with a new seed if one is wanted."""
-        self._set_aside_damaged(PENDING_FILE, PENDING_FORMAT, "Press Render to go on.")
+        self.set_aside_damaged(PENDING_FILE, PENDING_FORMAT, "Press Render to go on.")
         try:
             pending = PENDING_FORMAT.decode((self.root / PENDING_FILE).read_bytes())["lines"]
             return _PENDING_ADAPTER.validate_python(pending)
@@ -282,8 +282,17 @@ class ProjectFolder:
         # Not synced, as the user is waiting; after a power failure the render isn't resumed.
         PENDING_FORMAT.write(self.disk, path, {"lines": dict(pending)}, synced=False)
 
-    def _set_aside_damaged(self, name: str, kind: RecordFormat, remedy: str) -> None:
-        """Rename a small file that is damaged, with a notice; a missing one is none."""
+    def set_aside_damaged(self, name: str, kind: RecordFormat, remedy: str) -> None:
+        """Rename a small file that is damaged, with a notice; a missing one is none.
+
+        Args:
+            name: The file.
+            kind: Its format.
+            remedy: The end of the notice.
+
+        Raises:
+            StorageFailed: It can't be renamed.
+        """
         path = self.root / name
         try:
             kind.decode(path.read_bytes())

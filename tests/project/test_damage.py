@@ -45,6 +45,7 @@ from studio.project.folder import (
     save_last_position,
 )
 from studio.project.history import Author, Journal
+from studio.project.judgement import JUDGE_FORMAT
 from studio.project.project_file import validate_import
 from studio.project.projects import Projects
 from studio.project.scene_export import build_scene, describe_left_out
@@ -269,6 +270,16 @@ def test_a_cover_of_before_has_a_checksum_once_it_was_opened(bench: Bench, whole
     save_project_cover(session.folder, Cover(jpeg()))
     bench.kill(session)
     assert read_project_cover(whole).data == jpeg()
+
+
+def test_a_damaged_judgement_is_kept_and_said(bench: Bench, whole: Path) -> None:
+    (whole / "judge.json").write_bytes(JUDGE_FORMAT.encode({"judged_at": "", "report": {}})[:-9])
+    session = bench.open()
+    (notice,) = session.folder.notices
+    (kept,) = whole.glob("judge.damaged-*.json")
+    assert kept.name in notice
+    assert "All checks are on again" in notice
+    bench.kill(session)
 
 
 def test_a_damaged_snapshot_is_mended_when_it_is_opened(bench: Bench, whole: Path) -> None:
