@@ -301,8 +301,8 @@ def check_size(timeline: Timeline, path: Path, bytes_a_sample: float) -> None:
         free_bytes = shutil.disk_usage(path.parent).free
     if size_bytes > free_bytes:
         raise StorageFailed(
-            f"The audio takes {size_bytes / 1e6:,.0f} MB and the disk has {free_bytes / 1e6:,.0f} "
-            "MB left. Free some space, then save it again."
+            f"The audio takes {max(1, size_bytes / 1e6):,.0f} MB and the disk has "
+            f"{free_bytes / 1e6:,.0f} MB left. Free some space, then save it again."
         )
 
 

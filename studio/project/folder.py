@@ -117,11 +117,12 @@ class ProjectFolder:
         # The system releases the lock when the process ends in any way. It isn't bound to a thread,
         # as one thread opens a project and another one closes it.
         self._file_lock = FileLock(root / LOCK_FILE, timeout=0, thread_local=False)
-        try:
-            self._file_lock.acquire()
-        except Timeout as error:
-            message = "This project is open in another studio. Close it there first."
-            raise Conflict(message) from error
+        with storage_errors(root / LOCK_FILE):
+            try:
+                self._file_lock.acquire()
+            except Timeout as error:  # which is an OSError, too
+                message = "This project is open in another studio. Close it there first."
+                raise Conflict(message) from error
         try:
             self._check_presence()  # it may have been removed until the lock was held
         except NotFound:

@@ -177,15 +177,18 @@ class ReviewLinks:
     @contextmanager
     def _change(self) -> Iterator[None]:
         """Hold the locks for a change of the list as it is on the disk now."""
-        try:
-            with self._lock, storage_errors(self._path), self._file_lock:
+        with self._lock, storage_errors(self._path):
+            try:
+                self._file_lock.acquire()
+            except Timeout as error:  # which is an OSError, too
+                message = "Another studio holds the list of review links. Try again."
+                raise StorageFailed(message) from error
+            try:
                 self._refresh()
                 self._check_version()
                 yield
-        except Timeout as error:
-            raise StorageFailed(
-                "Another studio holds the list of review links. Try again."
-            ) from error
+            finally:
+                self._file_lock.release()
 
     def _check_version(self) -> None:
         if self._newer is not None:

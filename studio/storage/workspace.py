@@ -11,10 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from studio.errors import NoRoom, StorageFailed
-from studio.storage.disk import format_bytes, measure_folder
+from studio.storage.disk import format_bytes, measure_folder, storage_errors
 
 _PRIVATE = 0o700
 _STUDIO_FOLDERS = ("projects", "speakers")
@@ -140,12 +140,17 @@ class WorkspaceUse:
     """
 
     def __init__(self, workspace: Path) -> None:
-        """Use a workspace until the process ends, or `close` is called."""
+        """Use a workspace until the process ends, or `close` is called.
+
+        Raises:
+            StorageFailed: It can't be written.
+        """
         folder = workspace / ".studios"
-        folder.mkdir(parents=True, exist_ok=True)
         self._own = folder / f"{secrets.token_hex(8)}.lock"
         self._lock = FileLock(self._own, timeout=0, thread_local=False)
-        self._lock.acquire()
+        with storage_errors(self._own):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
 
     def is_alone(self) -> bool:
         """Whether no other studio uses the workspace now."""
@@ -162,7 +167,7 @@ class WorkspaceUse:
         try:
             with FileLock(path, timeout=0):
                 path.unlink(missing_ok=True)
-        except Timeout:
+        except OSError:  # a `Timeout`, or it can't be told
             return False
         return True
 
