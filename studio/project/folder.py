@@ -278,6 +278,7 @@ class ProjectFolder:
         """
         path = self.root / PENDING_FILE
         if not pending:
+            PENDING_FORMAT.keep_original(self.disk, path)
             self.disk.remove(path)
             return
         # Not synced, as the user is waiting; after a power failure the render isn't resumed.
