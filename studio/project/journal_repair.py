@@ -77,7 +77,7 @@ class Recovery:
         """The time of the latest change that is left."""
         return float(self.entries[-1].entry["at"]) if self.entries else self.last_at_s
 
-    def begin_anew(self, lost: int) -> None:
+    def restart(self, lost: int) -> None:
         """Have the history begin with the document as it is, after some changes are lost."""
         self.last_at_s = self.latest_at_s
         self.base, self.entries = self.document, []
@@ -224,7 +224,7 @@ def _apply_around(pieces: Iterable[Piece], document: Document, last_at_s: float 
         if isinstance(one, StoredEntry):
             is_loose = not _apply_entry(found, one, is_loose=is_loose) or is_loose
         else:
-            found.begin_anew(one.count)
+            found.restart(one.count)
             is_loose = True
     return found
 
@@ -238,7 +238,7 @@ def _apply_entry(found: Recovery, one: StoredEntry, *, is_loose: bool) -> bool:
         if sorted(after.order) != sorted(after.lines):
             raise ValueError("what is heard aren't the lines")
     except UNFIT_ERRORS:
-        found.begin_anew(1)
+        found.restart(1)
         return False
     if is_loose:
         fitting = diff_documents(before, after).to_record()
