@@ -51,7 +51,7 @@ from studio.project.snapshot import (
 )
 from studio.project.takes import is_unused_take
 from studio.storage.disk import Disk, hash_file, read_json, storage_errors
-from studio.storage.records import RecordFormat, set_aside
+from studio.storage.records import LOST_ERRORS, RecordFormat, set_aside
 
 PENDING_FORMAT = RecordFormat("The list of lines to render")
 POSITION_FORMAT = RecordFormat("The last position")
@@ -207,7 +207,13 @@ class ProjectFolder:
         with storage_errors(path):
             if not path.exists():
                 return not snapshot.journal_bytes
-            return is_intact(path, snapshot.journal_bytes, snapshot.marks.rev)
+            try:
+                return is_intact(path, snapshot.journal_bytes, snapshot.marks.rev)
+            except OSError as error:
+                if error.errno not in LOST_ERRORS or not snapshot.document.lines:
+                    raise
+                set_aside(self.disk, path)  # the lines are in the snapshot
+                return False
 
     def _repair_journal(self, snapshot: ProjectSnapshot) -> ProjectSnapshot:
         """Replace a damaged journal, of which a copy is kept; returns a snapshot at its end."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import random
@@ -42,6 +43,7 @@ from studio.project.folder import (
     LastPosition,
     check_recording,
     read_last_position,
+    recover_summary,
     save_last_position,
 )
 from studio.project.history import Author, Journal
@@ -270,6 +272,38 @@ def test_a_cover_of_before_has_a_checksum_once_it_was_opened(bench: Bench, whole
     save_project_cover(session.folder, Cover(jpeg()))
     bench.kill(session)
     assert read_project_cover(whole).data == jpeg()
+
+
+@pytest.mark.parametrize(
+    "name", ["project.json", "edits.jsonl", "pending.json", "place.json", "judge.json", "cover"]
+)
+def test_a_project_opens_although_the_disk_cannot_read_a_file_of_it(
+    bench: Bench, whole: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    session = bench.open()
+    session.edit(ops(text_edit(session.document.order[0], "Last.")), IDA, session.rev)
+    session.close()
+    document = session.document
+    (whole / name).touch()
+    real, lost = Path.open, (whole / name).stat().st_ino
+
+    def refuse(path: Path, *how: Any, **more: Any) -> Any:
+        if path.exists() and path.stat().st_ino == lost:
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path, *how, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", refuse)
+        (card,) = [one for one in [recover_summary(whole)] if one]
+        session = bench.open()
+        assert session.document == document
+        assert name in "\n".join(session.folder.notices)
+        bench.kill(session)
+    assert card.project_id == whole.name
+    again = bench.open()
+    assert again.document == document
+    assert again.folder.notices == []
+    bench.kill(again)
 
 
 def test_a_damaged_judgement_is_kept_and_said(bench: Bench, whole: Path) -> None:
