@@ -167,6 +167,8 @@ class LineStates:
         context, keys = self.context, self._core.keys
         known = keys.get(line.line_id)
         if known is None or known[0] is not line or known[1] is not context:
+            if len(keys) > 2 * len(self._document.lines) + _SPARE_KEYS:
+                keys.clear()  # of lines that were deleted, which keep contexts in memory
             known = keys[line.line_id] = (line, context, context.compute_key(line))
         return known[2]
 
@@ -450,6 +452,7 @@ class ProjectState:
 
 
 _MAX_TAKE_NOTICES = 20
+_SPARE_KEYS = 100
 
 
 def _describe_problems(document: Document, take_store: TakeStore) -> Iterator[str]:
