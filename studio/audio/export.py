@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-import time
 import unicodedata
 import wave
 import zipfile
@@ -33,13 +32,14 @@ from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
 from studio.dialog.said_text import find_said
 from studio.errors import BadInput, StorageFailed
 from studio.storage.disk import open_atomic, storage_errors
+from studio.storage.zip_members import ZipWriter, build_zip_info
 
 _MAX_WAV_BYTES = 0xFFFF_FF00  # its header counts in 32 bits
 
 
 def _add_file(archive: zipfile.ZipFile, name: str, source: BinaryIO) -> None:
     """Copy a file from its beginning, stored as it is."""
-    info = _build_zip_info(name)
+    info = _build_public_info(name)
     info.file_size = source.seek(0, 2)  # known beforehand, so a file above 2 GB gets large fields
     source.seek(0)
     with archive.open(info, "w") as target:
@@ -77,7 +77,7 @@ def add_wav(
         BadInput: It is longer than a WAV can be.
     """
     check_wav_size(2 * n_samples)
-    info = _build_zip_info(name)
+    info = _build_public_info(name)
     info.compress_type = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
     info.file_size = 2 * n_samples
     with archive.open(info, "w") as target, wave.open(target, "wb") as sound:
@@ -86,8 +86,8 @@ def add_wav(
             sound.writeframesraw(piece)
 
 
-def _build_zip_info(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name, date_time=time.localtime()[:6])
+def _build_public_info(name: str) -> zipfile.ZipInfo:
+    info = build_zip_info(name)
     info.external_attr = 0o644 << 16
     return info
 
@@ -262,7 +262,7 @@ def export_zip(
     check_size(timeline, path, copies * _MIN_BYTES_PER_SAMPLE[AudioFormat.WAV])
     check_wav_size(2 * channels * timeline.n_samples)
     named = name_files(timeline, captions, form.names)
-    with open_atomic(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
+    with open_atomic(path) as file, ZipWriter(file) as archive:
         if master == NO_MASTERING:
             joined = report_progress(timeline.blocks(), timeline, on_progress)
             _add_joined(archive, joined, path.parent)
@@ -301,8 +301,8 @@ def check_size(timeline: Timeline, path: Path, bytes_a_sample: float) -> None:
         free_bytes = shutil.disk_usage(path.parent).free
     if size_bytes > free_bytes:
         raise StorageFailed(
-            f"The audio takes {size_bytes / 1e6:,.0f} MB and the disk has {free_bytes / 1e6:,.0f} "
-            "MB left. Free some space, then save it again."
+            f"The audio takes {max(1, size_bytes / 1e6):,.0f} MB and the disk has "
+            f"{free_bytes / 1e6:,.0f} MB left. Free some space, then save it again."
         )
 
 

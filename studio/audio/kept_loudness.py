@@ -126,7 +126,7 @@ class LoudnessStore:
             return
         record = {"scenes": {key: asdict(one) for key, one in known.items()}}
         try:
-            self._disk.write_whole(self._path, _FORMAT.encode(record), synced=False)
+            _FORMAT.write(self._disk, self._path, record, synced=False)
         except StorageFailed as error:
             log.info("a measured level isn't kept: %s", error)
 

@@ -27,6 +27,7 @@ from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
 from studio.audio.timeline import Timeline, TimelineEntry
 from studio.dialog.model import name_key
 from studio.storage.disk import open_atomic
+from studio.storage.zip_members import ZipWriter
 
 RECORDINGS = "Recordings"
 
@@ -83,7 +84,7 @@ def export_tracks(
     halfway = scale_progress(on_progress, 0.0, 0.5)
     with (
         open_atomic(path) as file,
-        zipfile.ZipFile(file, "w", strict_timestamps=False) as archive,
+        ZipWriter(file) as archive,
         open_mixdown(
             timeline, master, path.parent, lambda blocks: report_progress(blocks, timeline, halfway)
         ) as mix,

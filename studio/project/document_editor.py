@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,6 +28,9 @@ _NOT_IN_SCRIPT = frozenset({"chosen", "locked"})
 ForeignChanges = Mapping[str, frozenset[str]]
 """Fields that others changed, by line; "" stands for the project itself."""
 
+_MAX_DELETED_LINES = 5_000
+"""Whose deletion is remembered; an edit of an earlier one is refused as of a line that is gone."""
+
 _Claim = tuple[str, str, Any]
 """A line, the field that an edit relies on ("" for the line only), and its new value."""
 
@@ -38,7 +40,9 @@ class EditFootprint:
 
     def __init__(self) -> None:
         """Start with no changes."""
-        self._latest: dict[tuple[str, str], tuple[int, str]] = {}
+        self._latest: dict[str, dict[str, tuple[int, str]]] = {}
+        # Of lines that aren't there any more, the last deleted one last.
+        self._deleted: dict[str, None] = {}
 
     def add_entry(self, entry: Entry) -> None:
         """Record the changes of an entry of the journal."""
@@ -47,18 +51,27 @@ class EditFootprint:
         mark = (entry["rev"], entry["client"])
         delta = entry["delta"]
         for line_id, (before, after) in delta.get("lines", {}).items():
-            for name in (WHOLE_LINE,) if before is None or after is None else after:
-                self._latest[line_id, name] = mark
-        for name in delta.get("fields", {}):
-            self._latest["", name] = mark
+            marks = self._latest.setdefault(line_id, {})
+            marks |= dict.fromkeys(
+                (WHOLE_LINE,) if before is None or after is None else after, mark
+            )
+            self._deleted.pop(line_id, None)
+            if after is None:
+                self._deleted[line_id] = None
+        self._latest.setdefault("", {}).update(dict.fromkeys(delta.get("fields", {}), mark))
+        while len(self._deleted) > _MAX_DELETED_LINES:
+            oldest = next(iter(self._deleted))
+            del self._deleted[oldest], self._latest[oldest]
 
     def find_changes_by_others(self, base_rev: int, client: str) -> ForeignChanges:
         """The changes of other clients after a revision."""
-        found: dict[str, set[str]] = defaultdict(set)
-        for (line_id, name), (rev, by) in self._latest.items():
-            if rev > base_rev and by != client:
-                found[line_id].add(name)
-        return {line_id: frozenset(names) for line_id, names in found.items()}
+        found = {
+            line_id: frozenset(
+                name for name, (rev, by) in marks.items() if rev > base_rev and by != client
+            )
+            for line_id, marks in self._latest.items()
+        }
+        return {line_id: names for line_id, names in found.items() if names}
 
 
 def select_script_changes(foreign: ForeignChanges) -> ForeignChanges:

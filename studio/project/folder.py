@@ -8,6 +8,7 @@ judge.json       how good the checks are on its takes; absent until that was jud
 takes/           audio and record of every take
 audio/           recordings that audio lines play
 cover            the image that sound files carry; absent if none was chosen
+cover.json       its checksum
 voices/          voices of an imported project, until they are in the library
 .making/         segments in progress; deleted at a restart
 """
@@ -50,7 +51,7 @@ from studio.project.snapshot import (
 )
 from studio.project.takes import is_unused_take
 from studio.storage.disk import Disk, hash_file, read_json, storage_errors
-from studio.storage.records import RecordFormat, set_aside
+from studio.storage.records import LOST_ERRORS, RecordFormat, set_aside
 
 PENDING_FORMAT = RecordFormat("The list of lines to render")
 POSITION_FORMAT = RecordFormat("The last position")
@@ -116,11 +117,12 @@ class ProjectFolder:
         # The system releases the lock when the process ends in any way. It isn't bound to a thread,
         # as one thread opens a project and another one closes it.
         self._file_lock = FileLock(root / LOCK_FILE, timeout=0, thread_local=False)
-        try:
-            self._file_lock.acquire()
-        except Timeout as error:
-            message = "This project is open in another studio. Close it there first."
-            raise Conflict(message) from error
+        with storage_errors(root / LOCK_FILE):
+            try:
+                self._file_lock.acquire()
+            except Timeout as error:  # which is an OSError, too
+                message = "This project is open in another studio. Close it there first."
+                raise Conflict(message) from error
         try:
             self._check_presence()  # it may have been removed until the lock was held
         except NotFound:
@@ -167,52 +169,61 @@ class ProjectFolder:
             FormatNewer: A newer studio wrote one of them.
         """
         snapshot, is_saved = self._read_snapshot()
-        if not self._has_intact_journal():
+        if not self._has_intact_journal(snapshot):
             snapshot, is_saved = self._repair_journal(snapshot), False
         self.disk.remove(self.root / SEGMENTS_FOLDER)
-        journal = Journal(self.root / JOURNAL_FILE, self.disk)
         try:
-            history, edit_ids = self._replay(journal, snapshot)
-        except StorageFailed:
-            journal.close()
-            raise
-        self._set_aside_damaged(_POSITION_FILE, POSITION_FORMAT, "The last position is lost.")
-        if snapshot.is_truncated or not is_saved:
-            # At once, as it must not point beyond the entries that come next.
+            journal, history, edit_ids = self._replay(snapshot)
+        except UNFIT_ERRORS:  # the lines are whole, but don't fit each other
+            snapshot, is_saved = self._repair_journal(snapshot), False
+            journal, history, edit_ids = self._replay(snapshot)
+        self.set_aside_damaged(_POSITION_FILE, POSITION_FORMAT, "The last position is lost.")
+        if not is_saved:
             self.save_snapshot(
                 ProjectSnapshot(history.document, history.marks, journal.size_bytes, edit_ids)
             )
-        return OpenedHistory(history, journal, edit_ids, is_saved and not snapshot.is_truncated)
+        return OpenedHistory(history, journal, edit_ids, is_saved)
 
-    def _replay(
-        self, journal: Journal, snapshot: ProjectSnapshot
-    ) -> tuple[History, tuple[str, ...]]:
+    def _replay(self, snapshot: ProjectSnapshot) -> tuple[Journal, History, tuple[str, ...]]:
         """Apply the entries after a snapshot; returns also the ids of all known edits."""
-        history = History(journal, snapshot.document, snapshot.marks)
-        edit_ids = list(snapshot.edit_ids)
+        journal = Journal(self.root / JOURNAL_FILE, self.disk)
         try:
+            history = History(journal, snapshot.document, snapshot.marks)
+            edit_ids = list(snapshot.edit_ids)
             for placed in journal.replay(snapshot.journal_bytes):
                 history.replay(placed.entry, placed.start)
                 edit_ids += [placed.entry["edit_id"]] if "edit_id" in placed.entry else []
-        except UNFIT_ERRORS as error:
-            raise StorageFailed(
-                "This project can't be read: its history doesn't fit its lines. Bring its folder "
-                f"({self.root.name}) back from a copy."
-            ) from error
-        return history, tuple(edit_ids)
+        except BaseException:
+            journal.close()
+            raise
+        if journal.is_cut:
+            self.notices.append(
+                f"The end of {JOURNAL_FILE} was cut off; a change that wasn't saved yet is lost."
+            )
+        return journal, history, tuple(edit_ids)
 
-    def _has_intact_journal(self) -> bool:
+    def _has_intact_journal(self, snapshot: ProjectSnapshot) -> bool:
         path = self.root / JOURNAL_FILE
         with storage_errors(path):
-            return not path.exists() or is_intact(path)
+            if not path.exists():
+                return not snapshot.journal_bytes
+            try:
+                return is_intact(path, snapshot.journal_bytes, snapshot.marks.rev)
+            except OSError as error:
+                if error.errno not in LOST_ERRORS or not snapshot.document.lines:
+                    raise
+                set_aside(self.disk, path)  # the lines are in the snapshot
+                return False
 
     def _repair_journal(self, snapshot: ProjectSnapshot) -> ProjectSnapshot:
         """Replace a damaged journal, of which a copy is kept; returns a snapshot at its end."""
         path = self.root / JOURNAL_FILE
         with storage_errors(path):
-            found = recover_document(path, snapshot.document, snapshot.journal_bytes)
-            old_bytes = path.stat().st_size
-            kept = set_aside(self.disk, path)
+            old_bytes = path.stat().st_size if path.exists() else 0
+            kept = set_aside(self.disk, path) if old_bytes else None
+            found, said = self._recover(snapshot, old_bytes)
+        if found.is_alone:
+            snapshot = self._drop_snapshot()
         data, marks = build_journal(found, snapshot.marks)
         edit_ids = (*snapshot.edit_ids, *found.edit_ids)
         latest = ProjectSnapshot(found.document, marks, len(data), edit_ids)
@@ -220,8 +231,31 @@ class ProjectFolder:
         self.save_snapshot(replace(latest, journal_bytes=len(data) + old_bytes))
         self.disk.write_whole(path, data)
         self.save_snapshot(latest)
-        self.notices.append(f"{_describe_recovery(found)} A copy is kept in “{kept.name}”.")
+        self.notices.append(said + (f" A copy is kept in “{kept.name}”." if kept else ""))
         return latest
+
+    def _recover(self, snapshot: ProjectSnapshot, journal_bytes: int) -> tuple[Recovery, str]:
+        """What is left of a damaged journal, and what to say of that."""
+        document, marks = snapshot.document, snapshot.marks
+        path, is_shorter = self.root / JOURNAL_FILE, journal_bytes < snapshot.journal_bytes
+        found = Recovery(document, document=document, last_at_s=marks.at_s)
+        if journal_bytes:
+            read = recover_document(path, document, snapshot.journal_bytes, marks.rev)
+            is_other = read.is_alone and not (read.document.lines.keys() & document.lines.keys())
+            if not is_shorter or is_other:
+                return read, _describe_recovery(read)
+        return found, f"{JOURNAL_FILE} is shorter than it was; undo goes less far back."
+
+    def _drop_snapshot(self) -> ProjectSnapshot:
+        """An empty one instead of one that is of another history, which is kept."""
+        path = self.root / SNAPSHOT_FILE
+        with storage_errors(path):
+            kept = set_aside(self.disk, path)
+        self.notices.append(
+            f"{SNAPSHOT_FILE} doesn't fit the history; it was made again from that. A copy of it "
+            f"is kept in “{kept.name}”."
+        )
+        return ProjectSnapshot()
 
     def save_snapshot(self, snapshot: ProjectSnapshot) -> None:
         """Write a snapshot; the journal has to be synced before.
@@ -235,7 +269,7 @@ class ProjectFolder:
 
     def read_pending(self) -> Mapping[str, int | None]:
         """The lines that a render still has to make, in order, with a new seed if one is wanted."""
-        self._set_aside_damaged(PENDING_FILE, PENDING_FORMAT, "Press Render to go on.")
+        self.set_aside_damaged(PENDING_FILE, PENDING_FORMAT, "Press Render to go on.")
         try:
             pending = PENDING_FORMAT.decode((self.root / PENDING_FILE).read_bytes())["lines"]
             return _PENDING_ADAPTER.validate_python(pending)
@@ -250,13 +284,23 @@ class ProjectFolder:
         """
         path = self.root / PENDING_FILE
         if not pending:
+            PENDING_FORMAT.keep_original(self.disk, path)
             self.disk.remove(path)
             return
         # Not synced, as the user is waiting; after a power failure the render isn't resumed.
         PENDING_FORMAT.write(self.disk, path, {"lines": dict(pending)}, synced=False)
 
-    def _set_aside_damaged(self, name: str, kind: RecordFormat, remedy: str) -> None:
-        """Rename a small file that is damaged, with a notice; a missing one is none."""
+    def set_aside_damaged(self, name: str, kind: RecordFormat, remedy: str) -> None:
+        """Rename a small file that is damaged, with a notice; a missing one is none.
+
+        Args:
+            name: The file.
+            kind: Its format.
+            remedy: The end of the notice.
+
+        Raises:
+            StorageFailed: It can't be renamed.
+        """
         path = self.root / name
         try:
             kind.decode(path.read_bytes())
@@ -305,13 +349,6 @@ class ProjectFolder:
                 f"kept in “{kept.name}”."
             )
             return ProjectSnapshot(), False
-        if snapshot.journal_bytes > journal_bytes:
-            self.notices.append("The history is shorter than it was; undo goes less far back.")
-            marks = Marks(rev=snapshot.marks.rev, at_s=snapshot.marks.at_s)
-            return (
-                replace(snapshot, marks=marks, journal_bytes=journal_bytes, is_truncated=True),
-                True,
-            )
         return snapshot, SNAPSHOT_FORMAT.is_current(data)
 
 
@@ -379,7 +416,7 @@ def recover_summary(root: Path) -> ProjectSummary | None:
     problem = f"{SNAPSHOT_FILE} is damaged. Open the project to mend it from its history."
     found = Recovery(Document())
     try:
-        found = recover_document(root / JOURNAL_FILE, Document(), 0)
+        found = recover_document(root / JOURNAL_FILE, Document(), 0, 0)
     except FormatNewer as newer:
         problem = str(newer)
     except _UNREADABLE_ERRORS:

@@ -11,6 +11,7 @@ version of its format. A line that a crash cut off at the end is dropped when th
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,11 @@ from studio.storage.records import Record, RecordFormat
 
 _HEAD_BYTES = len('{"sum":"00000000","entry":')
 _END = b"}\n"
+_TORN_HEAD = re.compile(rb'(?:\{"sum":"[0-9a-f]{8}","entry":|[{"sumentry:,0-9a-f]{1,25}\Z)')
+_REV = re.compile(rb'\{(?:"version":\d+,)?"rev":(\d+),')
+_KIND = re.compile(rb'"kind":"(\w+)"')
+"""An entry's own, as a quotation mark within a text has a backslash, and the change comes last."""
+
 _MAX_ENTRY_BYTES = 200_000_000
 """Limit of one line, ten times that of the largest edit."""
 
@@ -64,7 +70,12 @@ class StoredEntry:
 
 
 class Journal:
-    """An append-only file with one writer, which the caller ensures."""
+    """An append-only file with one writer, which the caller ensures.
+
+    Attributes:
+        damaged_copy: A copy of the file, if whole lines were removed from its end.
+        is_cut: Whether its end was no whole line, and was removed.
+    """
 
     def __init__(self, path: Path, disk: Disk) -> None:
         """Open or create a journal; a torn end is truncated.
@@ -75,6 +86,7 @@ class Journal:
         self._path = path
         self._disk = disk
         self.damaged_copy: Path | None = None
+        self.is_cut = False
         with storage_errors(path):
             # Unbuffered, so that what `append` wrote survives a crash of the process.
             self._file = path.open("a+b", buffering=0)
@@ -166,6 +178,7 @@ class Journal:
 
     def _truncate_damaged(self, start: int) -> None:
         """Truncate the rest; if it has whole lines, a copy of the file is kept."""
+        self.is_cut = True
         self._file.seek(start)
         torn = self._file.read()
         if torn.count(b"\n") > (0 if torn.endswith(b"\n") else 1):
@@ -201,23 +214,68 @@ def read_entries(path: Path) -> Iterator[StoredEntry]:
             start += len(line)
 
 
-def is_intact(path: Path) -> bool:
-    """Whether all lines of a journal fit their checksums, but for one that a crash cut off.
+def is_intact(path: Path, known_bytes: int = 0, known_rev: int = 0) -> bool:
+    """Whether a journal is as it was written, but for a last line that a crash cut off.
 
+    All lines fit their checksums and follow each other, and the snapshot is of one of its places.
     Parses no line of a known version, so that a long journal is opened as fast as a short one.
 
+    Args:
+        path: The journal.
+        known_bytes: The snapshot's place in it, 0 without a snapshot.
+        known_rev: The snapshot's revision.
+
     Raises:
-        FormatNewer: A newer studio wrote one of them.
+        FormatNewer: A newer studio wrote one of the lines.
     """
+    start, before = 0, b""
+    rev, is_placed = (None, False) if known_bytes else (known_rev, True)
     with path.open("rb") as file:
         for line in file:
+            is_placed = is_placed or (start == known_bytes and rev == known_rev)
             if not _fits_checksum(line):
-                # The end of the last line may have been cut off, or changed.
-                return not line.endswith(b"\n") and not _fits_checksum(line[:-1] + b"\n")
+                return is_placed and is_torn(line)
             is_known = line.startswith(_STATED_VERSIONS, _HEAD_BYTES)
             if not is_known and b'"version"' in line and decode_entry(line) is None:
                 return False
-    return True
+            if line == before or not _follows_line(rev, line):
+                return False
+            start, rev, before = start + len(line), _read_rev(line), line
+    return is_placed or (start == known_bytes and rev == known_rev)
+
+
+def is_torn(line: bytes) -> bool:
+    """Whether a line can be the beginning of one that the end of a process cut off."""
+    if line.endswith(b"\n") or b"\0" in line:
+        return False
+    return _TORN_HEAD.match(line) is not None and complete_line(line) is None
+
+
+def complete_line(line: bytes) -> bytes | None:
+    """A line of which only the end has changed, or lacks, as it was; None if more has."""
+    ended = (line[:-1] + b"\n", line + b"\n", line.removesuffix(b"\r\n") + b"\n")
+    return next(filter(_fits_checksum, ended), None)
+
+
+def follows(rev: int | None, entry: Entry) -> bool:
+    """Whether an entry comes next after the one of a revision; None stands for the beginning."""
+    if rev is None or entry["rev"] == rev + 1:
+        return True
+    return bool(entry["rev"] == rev and entry["kind"] == EntryKind.MADE)
+
+
+def _follows_line(rev: int | None, line: bytes) -> bool:
+    """As `follows`; only the beginning of the line is looked at."""
+    own = _read_rev(line)
+    if rev is None or own == rev + 1:
+        return True
+    kind = _KIND.search(line)
+    return own == rev and kind is not None and kind[1] == EntryKind.MADE.encode()
+
+
+def _read_rev(line: bytes) -> int:
+    found = _REV.match(line, _HEAD_BYTES)
+    return int(found[1]) if found else -1
 
 
 def _sets_gap(entry: Entry) -> bool:

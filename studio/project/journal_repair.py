@@ -7,9 +7,11 @@ to the damage at most.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 
 from studio.project.delta import Delta, apply_delta, diff_documents, read_delta
@@ -20,8 +22,11 @@ from studio.project.history import (
     Marks,
     StoredEntry,
     advance_marks,
+    complete_line,
     decode_entry,
     encode_entry,
+    follows,
+    is_torn,
 )
 
 _LINE_START = re.compile(rb'(?=\{"sum":"[0-9a-f]{8}","entry":)')
@@ -31,9 +36,18 @@ UNFIT_ERRORS = (LookupError, ValueError, TypeError, AssertionError)
 
 @dataclass(frozen=True, slots=True)
 class DamagedEntry:
-    """A part of a journal that can't be read."""
+    """A part of a journal that can't be read, or that lacks before `start`.
+
+    Attributes:
+        start: Its offset.
+        count: How many changes it had, as far as one knows.
+    """
 
     start: int
+    count: int = 1
+
+
+Piece = StoredEntry | DamagedEntry
 
 
 @dataclass(slots=True)
@@ -47,6 +61,7 @@ class Recovery:
         lost: How many changes are lost.
         last_at_s: The time of the last change before the damage; 0 if unknown.
         edit_ids: The ids of edits that were applied.
+        is_alone: Whether the snapshot is of another history, so that it doesn't count.
     """
 
     base: Document
@@ -55,14 +70,21 @@ class Recovery:
     lost: int = 0
     last_at_s: float = 0.0
     edit_ids: list[str] = field(default_factory=list)
+    is_alone: bool = False
 
     @property
     def latest_at_s(self) -> float:
         """The time of the latest change that is left."""
         return float(self.entries[-1].entry["at"]) if self.entries else self.last_at_s
 
+    def restart(self, lost: int) -> None:
+        """Have the history begin with the document as it is, after some changes are lost."""
+        self.last_at_s = self.latest_at_s
+        self.base, self.entries = self.document, []
+        self.lost += lost
 
-def read_pieces(path: Path) -> Iterator[StoredEntry | DamagedEntry]:
+
+def read_pieces(path: Path) -> Iterator[Piece]:
     """Read a journal to its end, with the damaged parts between its entries.
 
     Raises:
@@ -73,41 +95,112 @@ def read_pieces(path: Path) -> Iterator[StoredEntry | DamagedEntry]:
         for line in file:
             # Damage to the end of a line joins it with the next one.
             for part in filter(None, _LINE_START.split(line)):
-                entry = decode_entry(part) or decode_entry(part[:-1] + b"\n")
+                entry = decode_entry(complete_line(part) or part)
                 if entry is not None:
                     yield StoredEntry(start, start + len(part), entry)
-                elif part.endswith(b"\n"):
+                elif part != codecs.BOM_UTF8 and not is_torn(part):
                     yield DamagedEntry(start)
                 start += len(part)
 
 
-def recover_document(path: Path, document: Document, known_bytes: int) -> Recovery:
+def recover_document(path: Path, known: Document, known_bytes: int, known_rev: int) -> Recovery:
     """Apply what can be read of a journal to the document that it had at an offset.
 
     Args:
         path: The journal.
-        document: The document at `known_bytes`; empty without a snapshot.
+        known: The document at `known_bytes`; empty without a snapshot.
         known_bytes: The offset, 0 without a snapshot.
+        known_rev: The revision at that offset.
 
     Raises:
         FormatNewer: A newer studio wrote one of the entries.
         OSError: It can't be read.
     """
     pieces = list(read_pieces(path))
-    damaged = [one.start for one in pieces if isinstance(one, DamagedEntry)]
-    last = max(damaged, default=-1)
-    if last >= known_bytes:
-        return _apply_around(pieces, document, known_bytes)
+    before = [one for one in pieces if one.start < known_bytes]
+    after = pieces[len(before) :]
+    if not _is_place(before, after, known_bytes, known_rev):
+        whole = _mark_gaps(_put_in_order(pieces), 0)
+        if _is_complete(whole):
+            return replace(_apply_around(whole, Document()), is_alone=True)
+        # Offsets say nothing of what the snapshot has; revisions do.
+        readable = [one for one in whole if isinstance(one, StoredEntry)]
+        before, after = [], [one for one in readable if one.entry["rev"] > known_rev]
+    before = _mark_gaps(_put_in_order(before), None)
+    if before and not _ends_at(before[-1], known_rev):
+        before.append(DamagedEntry(known_bytes))
+    after = _mark_gaps(_put_in_order(after), known_rev)
+    if any(isinstance(one, DamagedEntry) for one in after):
+        return _apply_around(after, known, _time_of(before))
     # The document knows what the damaged entries did.
-    entries = [one for one in pieces if isinstance(one, StoredEntry) and one.start > last]
-    found = Recovery(*_rewind(document, [one for one in entries if one.start < known_bytes]))
-    found.document = document
-    before = [one for one in pieces if isinstance(one, StoredEntry) and one.start < last]
-    found.last_at_s = float(before[-1].entry["at"]) if before else 0.0
-    for one in entries:
-        if one.start >= known_bytes:
+    gaps = [idx for idx, one in enumerate(before) if isinstance(one, DamagedEntry)]
+    first = gaps[-1] + 1 if gaps else 0
+    latest = [one for one in before[first:] if isinstance(one, StoredEntry)]
+    found = Recovery(*_rewind(known, latest), document=known, last_at_s=_time_of(before[:first]))
+    for one in after:
+        if isinstance(one, StoredEntry):
             _apply_entry(found, one, is_loose=False)
     return found
+
+
+def _is_place(
+    before: Sequence[Piece], after: Sequence[Piece], known_bytes: int, known_rev: int
+) -> bool:
+    """Whether a snapshot can be of the place between these pieces."""
+    if not known_bytes:
+        return True
+    last, following = (before[-1] if before else None), (after[0] if after else None)
+    if isinstance(last, StoredEntry) and (last.end != known_bytes or last.entry["rev"] > known_rev):
+        return False
+    return not isinstance(following, StoredEntry) or follows(known_rev, following.entry)
+
+
+def _put_in_order(pieces: Sequence[Piece]) -> Sequence[Piece]:
+    """Pieces by their revisions, if lines stand there twice or in another order."""
+    entries = [one for one in pieces if isinstance(one, StoredEntry)]
+    by_rev = sorted(entries, key=lambda one: one.entry["rev"])
+    ordered: list[StoredEntry] = []
+    for _, alike in groupby(by_rev, key=lambda one: one.entry["rev"]):
+        first = len(ordered)
+        for one in alike:
+            if all(one.entry != other.entry for other in ordered[first:]):
+                ordered.append(one)
+    return pieces if ordered == entries else ordered
+
+
+def _mark_gaps(pieces: Iterable[Piece], rev: int | None) -> list[Piece]:
+    """Pieces after a revision, None if that isn't known, with what is missing between them."""
+    marked: list[Piece] = []
+    for one in pieces:
+        if isinstance(one, DamagedEntry):
+            marked.append(one)
+            rev = None
+        elif rev is not None and one.entry["rev"] <= rev and not follows(rev, one.entry):
+            marked.append(DamagedEntry(one.start))  # it is of another history
+        else:
+            if not follows(rev, one.entry):
+                assert rev is not None
+                marked.append(DamagedEntry(one.start, one.entry["rev"] - rev - 1))
+            marked.append(one)
+            rev = one.entry["rev"]
+    return marked
+
+
+def _is_complete(pieces: Sequence[Piece]) -> bool:
+    """Whether pieces are a history from the beginning of a project."""
+    first = pieces[0] if pieces else None
+    is_whole = all(isinstance(one, StoredEntry) for one in pieces)
+    return is_whole and isinstance(first, StoredEntry) and first.entry["kind"] == EntryKind.MADE
+
+
+def _ends_at(last: Piece, rev: int) -> bool:
+    return isinstance(last, DamagedEntry) or last.entry["rev"] == rev
+
+
+def _time_of(pieces: Sequence[Piece]) -> float:
+    """The time of the latest entry of some pieces; 0 if there is none."""
+    times = (float(one.entry["at"]) for one in reversed(pieces) if isinstance(one, StoredEntry))
+    return next(times, 0.0)
 
 
 def _rewind(
@@ -124,26 +217,20 @@ def _rewind(
     return document, kept[::-1]
 
 
-def _apply_around(
-    pieces: Iterable[StoredEntry | DamagedEntry], document: Document, known_bytes: int
-) -> Recovery:
-    found = Recovery(document, document=document)
+def _apply_around(pieces: Iterable[Piece], document: Document, last_at_s: float = 0.0) -> Recovery:
+    found = Recovery(document, document=document, last_at_s=last_at_s)
     is_loose = False
     for one in pieces:
         if isinstance(one, StoredEntry):
-            if one.start >= known_bytes:
-                _apply_entry(found, one, is_loose=is_loose)
-            else:
-                found.last_at_s = float(one.entry["at"])
-        elif one.start >= known_bytes:
-            found.last_at_s = found.latest_at_s
-            found.base, found.entries, is_loose = found.document, [], True
-            found.lost += 1
+            is_loose = not _apply_entry(found, one, is_loose=is_loose) or is_loose
+        else:
+            found.restart(one.count)
+            is_loose = True
     return found
 
 
-def _apply_entry(found: Recovery, one: StoredEntry, *, is_loose: bool) -> None:
-    """Apply an entry, or count it as lost if it doesn't fit."""
+def _apply_entry(found: Recovery, one: StoredEntry, *, is_loose: bool) -> bool:
+    """Apply an entry, or count it as lost if it doesn't fit; returns whether it did."""
     before = found.document
     try:
         delta = read_delta(one.entry["delta"])
@@ -151,14 +238,15 @@ def _apply_entry(found: Recovery, one: StoredEntry, *, is_loose: bool) -> None:
         if sorted(after.order) != sorted(after.lines):
             raise ValueError("what is heard aren't the lines")
     except UNFIT_ERRORS:
-        found.lost += 1
-        return
+        found.restart(1)
+        return False
     if is_loose:
         fitting = diff_documents(before, after).to_record()
         one = replace(one, entry={**one.entry, "delta": fitting})
     found.document = after
     found.entries.append(one)
     found.edit_ids += [one.entry["edit_id"]] if "edit_id" in one.entry else []
+    return True
 
 
 def _apply_loosely(document: Document, delta: Delta) -> Document:

@@ -160,6 +160,9 @@ class ProjectJudge:
         self._stopped = threading.Event()
         # Guards the start of a run.
         self._lock = threading.Lock()
+        core.folder.set_aside_damaged(
+            JUDGE_FILE, JUDGE_FORMAT, "All checks are on again until it is judged anew."
+        )
         self.judgement = read_judgement(core.folder.root)
         self.state = JudgeState.NONE if self.judgement is None else JudgeState.DONE
         self.progress = (0, 0)

@@ -15,6 +15,7 @@ from studio.audio.clip import STUDIO_RATE_HZ
 from studio.engine.event_log import EventLog
 from studio.errors import NotFound, StorageFailed
 from studio.project import folder as layout
+from studio.project.cover import check_project_cover
 from studio.project.document import Document, LineKind, ProjectLine, change_line, number_lines
 from studio.project.folder import ProjectFolder
 from studio.project.history import Author, EntryKind, HistoryStep
@@ -166,6 +167,8 @@ class LineStates:
         context, keys = self.context, self._core.keys
         known = keys.get(line.line_id)
         if known is None or known[0] is not line or known[1] is not context:
+            if len(keys) > 2 * len(self._document.lines) + _SPARE_KEYS:
+                keys.clear()  # of lines that were deleted, which keep contexts in memory
             known = keys[line.line_id] = (line, context, context.compute_key(line))
         return known[2]
 
@@ -384,6 +387,7 @@ class ProjectState:
         self.is_saved = opened.is_saved
         self.take_store = TakeStore(folder.root / layout.TAKES_FOLDER, folder.disk)
         folder.notices += list(_describe_problems(self.document, self.take_store))
+        check_project_cover(folder)
         # Numbers rise over restarts, so that a page's old one is recognised.
         self.events: EventLog[ProjectEvent] = EventLog(_MAX_EVENTS, time.time_ns() // 1_000_000)
         self.voice_resolver = VoiceResolver(tools)
@@ -448,15 +452,28 @@ class ProjectState:
 
 
 _MAX_TAKE_NOTICES = 20
+_SPARE_KEYS = 100
 
 
 def _describe_problems(document: Document, take_store: TakeStore) -> Iterator[str]:
     """Notices of takes that are left out, with the numbers of their lines."""
-    numbers = number_lines(document) if take_store.problems else {}
-    for line_id, problem in take_store.problems[:_MAX_TAKE_NOTICES]:
+    problems = [
+        (line_id, f"{problem} The take is left out; its files are kept.")
+        for line_id, problem in take_store.problems
+    ]
+    known = {line_id for line_id, _ in problems}
+    problems += [
+        (line.line_id, f"The record of its take, “{line.chosen}.json”, isn't there any more.")
+        for line in document
+        if line.chosen is not None
+        and line.line_id not in known
+        and take_store.get(line.chosen) is None
+    ]
+    numbers = number_lines(document) if problems else {}
+    for line_id, problem in problems[:_MAX_TAKE_NOTICES]:
         place = f"Line {numbers[line_id]}: " if line_id in numbers else ""
-        yield f"{place}{problem} The take is left out; its files are kept."
-    more = len(take_store.problems) - _MAX_TAKE_NOTICES
+        yield f"{place}{problem}"
+    more = len(problems) - _MAX_TAKE_NOTICES
     if more > 0:
         yield f"{more} further takes are left out for such reasons."
 

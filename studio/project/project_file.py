@@ -6,7 +6,6 @@ import lzma
 import os
 import re
 import shutil
-import time
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +40,7 @@ from studio.project.snapshot import (
 )
 from studio.storage.disk import Disk, open_atomic, storage_errors
 from studio.storage.records import MAX_TIME_S
-from studio.storage.zip_members import count_members
+from studio.storage.zip_members import ZipWriter, build_zip_info, count_members
 from studio.voices.voice_pack import VOICE_PACK_SUFFIX as PACK
 
 PROJECT_SUFFIX = ".tableread.zip"
@@ -87,7 +86,7 @@ def write_archive(session: ProjectSession, path: Path, *, deleted: bool = True) 
         StorageFailed: It can't be written.
     """
     frozen = session.freeze()
-    with open_atomic(path) as file, zipfile.ZipFile(file, "w", strict_timestamps=False) as packed:
+    with open_atomic(path) as file, ZipWriter(file) as packed:
         packed.writestr(layout.SNAPSHOT_FILE, frozen.snapshot, zipfile.ZIP_DEFLATED)
         with _open_member(packed, layout.JOURNAL_FILE, zipfile.ZIP_DEFLATED) as member:
             for block in frozen.read_journal():
@@ -167,7 +166,7 @@ def _unpack_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Pa
 
 
 def _open_member(packed: zipfile.ZipFile, name: str, kind: int = zipfile.ZIP_STORED) -> IO[bytes]:
-    info = zipfile.ZipInfo(name, time.localtime()[:6])
+    info = build_zip_info(name)
     info.compress_type = kind
     return packed.open(info, "w", force_zip64=True)
 

@@ -36,7 +36,6 @@ class ProjectSnapshot:
     Attributes:
         edit_ids: As `seen` in `OpenedHistory`.
         audio_s: Total duration of what could be played.
-        is_truncated: Whether the journal is shorter than `journal_bytes`.
     """
 
     document: Document = field(default_factory=Document)
@@ -44,7 +43,6 @@ class ProjectSnapshot:
     journal_bytes: int = 0
     edit_ids: tuple[str, ...] = ()
     audio_s: float = 0.0
-    is_truncated: bool = False
 
 
 _Offset = Annotated[int, Field(ge=0)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
+import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +21,7 @@ from studio.errors import (
     BadInput,
     Cancelled,
     Conflict,
+    DiskFull,
     EditConflict,
     EngineBusy,
     FileDamaged,
@@ -32,6 +36,9 @@ from studio.errors import (
     StorageFailed,
     StudioError,
 )
+from studio.storage.disk import is_full_error
+
+log = logging.getLogger(__name__)
 
 _STATUS: tuple[tuple[type[StudioError], int], ...] = (
     (BadInput, 400),
@@ -217,6 +224,29 @@ def _find_place(loc: Sequence[str | int], body: Any, *, is_missing: bool) -> str
     return ".".join(map(str, parts))
 
 
+async def answer_refused_by_system(request: Request, error: Exception) -> Response:
+    """Exception handler for an `OSError` that nothing else explained: of the disk, or its limits.
+
+    Raises:
+        OSError: It is another one, a fault of the studio itself.
+    """
+    assert isinstance(error, OSError)
+    if error.errno not in _SYSTEM_ERRORS:
+        raise error
+    log.error("%s: %s", request.url.path, error, exc_info=error)
+    reason = error.strerror or os.strerror(error.errno or 0)
+    kind = DiskFull if is_full_error(error) else StorageFailed
+    failure = kind(f"The system refused this: {reason}. Try again later.")
+    return response_for_error(request.url.path, failure)
+
+
+_SYSTEM_ERRORS = frozenset(
+    {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE}
+    | {errno.ENOMEM, errno.ENOLCK, getattr(errno, "EDQUOT", errno.ENOSPC)}
+)
+"""What the system says of a disk, of rights on it, or of too much in use, and not of an address."""
+
+
 async def answer_fault(request: Request, error: Exception) -> Response:
     """Exception handler for a fault of the studio itself; the traceback goes to the log."""
     kind = type(error).__name__
@@ -229,6 +259,7 @@ Handlers = dict[Any, Callable[[Request, Any], Coroutine[Any, Any, Response]]]
 
 _COMMON: Handlers = {
     StudioError: answer_error,
+    OSError: answer_refused_by_system,
     RequestValidationError: answer_invalid,
     Exception: answer_fault,
 }

@@ -6,7 +6,7 @@ import ctypes
 import gc
 import secrets
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -45,7 +45,7 @@ from studio.setup.models_install import SetupReport
 from studio.sharing.quota import VisitLimits
 from studio.sharing.reviews import ReviewLinks
 from studio.sharing.sessions import VisitorSessions
-from studio.storage.workspace import ASSETS, remove_temp_files
+from studio.storage.workspace import ASSETS, WorkspaceUse, remove_temp_files
 from studio.ui.blocks import create_ui, launch_look
 from studio.ui.gradio_functions import offer_functions
 
@@ -197,10 +197,11 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
     """Serve the page until interrupted."""
     opening_script = _OPENING_SCRIPT.read_text(encoding="utf-8")
     tune_process()
-    with studio:
-        remove_temp_files(studio.options.workspace)
+    with studio, closing(WorkspaceUse(studio.options.workspace)) as use:
+        if use.is_alone():
+            remove_temp_files(studio.options.workspace)
         _add_speakers(studio, opening_script)
-        entry = _build_entry(arguments, studio, opening_script)
+        entry = _build_entry(arguments, studio, opening_script, use)
         if entry.sessions is not None:
             entry.sessions.start()
         page = create_ui(lambda: offer_functions(lambda: ProgramCalls(_studio_of_event(entry))))
@@ -337,13 +338,18 @@ def _plain_cookie(server: App) -> str:
     return f"access-token-unsecure-{server.cookie_id}"
 
 
-def _build_entry(arguments: ServeArguments, studio: Studio, opening_script: str) -> ServerEntry:
+def _build_entry(
+    arguments: ServeArguments, studio: Studio, opening_script: str, use: WorkspaceUse
+) -> ServerEntry:
     config = arguments.config
     sessions = None
     if arguments.is_shared:
         limits = VisitLimits(workspace_bytes=config.visitor_bytes)
         sessions = VisitorSessions(
-            studio, limits, prepare=lambda new: _add_speakers(new, opening_script)
+            studio,
+            limits,
+            prepare=lambda new: _add_speakers(new, opening_script),
+            is_alone=use.is_alone,
         )
     return ServerEntry(
         studio=studio,

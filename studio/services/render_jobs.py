@@ -5,8 +5,11 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from studio.backends.base import canonical_name
 from studio.backends.registry import describe_engines
@@ -16,12 +19,14 @@ from studio.dialog.planning import plan
 from studio.engine.engine import QueueLimit, Render, SpeechEngine, generate_job_id
 from studio.engine.job import Job, JobSpec, refuse_audio
 from studio.project.characters import Character, gaps_before, inherit_in_dialog
+from studio.storage.file_cache import stat_or_none
 from studio.storage.workspace import ensure_writable
 from studio.voices.automatic import name_voices
 from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 
 QUEUE_LIMIT = QueueLimit(50_000, "The queue is full; try again in a minute.", retry_after_s=60)
+LOCK_FILE = ".lock"
 KEPT_JOBS = 20
 """How many renders' folders stay on disk; the oldest finished ones are deleted."""
 
@@ -69,7 +74,7 @@ class RenderJobs:
         self._library = library
         # Guards the running renders and the folders, or two threads would delete the same one.
         self._lock = threading.Lock()
-        self._running: list[Render] = []
+        self._running: dict[Render, FileLock] = {}
 
     def begin(self, dialog: Dialog, options: RenderOptions, backend_name: str) -> Job:
         """Start to render a dialog; the job runs on the engine.
@@ -100,27 +105,43 @@ class RenderJobs:
         ).with_gaps(Gaps(options.gap_s, gaps_before(options.characters)), dialog)
         voice_notices = cast.find_notices(planned.segments, capabilities.voice_kinds())
         job_id = generate_job_id()
+        folder = ensure_writable(options.folder or self._root / job_id)
         spec = JobSpec(
             plan=replace(planned, notices=planned.notices + voice_notices),
             backend_name=name,
             cast=cast,
-            folder=ensure_writable(options.folder or self._root / job_id),
+            folder=folder,
             resolve_audio=options.audio_root.joinpath if options.audio_root else refuse_audio,
             tries=options.tries,
             levels_db={key: one.level_db for key, one in options.characters.items()},
             pans={key: one.pan for key, one in options.characters.items()},
         )
+        # Held while it runs, so that no process takes the folder for an old one.
+        lock = FileLock(folder / LOCK_FILE, timeout=0, thread_local=False)
+        if options.folder is None:
+            lock.acquire()
         render = Render(self._engine, spec, job_id=job_id)
-        render.start(listen=options.listen)
-        self._make_room(render)
+        try:
+            render.start(listen=options.listen)
+        except BaseException:
+            lock.release()
+            raise
+        self._make_room(render, lock)
         return render.job
 
-    def _make_room(self, begun: Render) -> None:
-        """Delete all but the latest folders, except those of running renders."""
+    def _make_room(self, begun: Render, lock: FileLock) -> None:
+        """Delete all but the latest folders, except those of running renders of any process."""
         with self._lock:
-            self._running = [one for one in self._running if not one.is_over] + [begun]
-            names = {one.job.job_id for one in self._running}
-            folders = sorted(self._root.iterdir(), key=lambda folder: folder.stat().st_mtime)
-            for folder in folders[:-KEPT_JOBS]:
-                if folder.name not in names:
+            for one in [one for one in self._running if one.is_over]:
+                self._running.pop(one).release()
+            self._running[begun] = lock
+            for folder in _list_by_time(self._root)[:-KEPT_JOBS]:
+                with suppress(Timeout, OSError), FileLock(folder / LOCK_FILE, timeout=0):
                     shutil.rmtree(folder)
+
+
+def _list_by_time(root: Path) -> list[Path]:
+    """The folders in a folder, the latest last; others may be deleting some."""
+    found = ((stat_or_none(path), path) for path in root.iterdir())
+    times = [(status.st_mtime, path) for status, path in found if status is not None]
+    return [path for _, path in sorted(times)]

@@ -154,6 +154,7 @@ class VisitorSessions:
         limits: VisitLimits | None = None,
         *,
         prepare: Callable[[Studio], None] = lambda _: None,
+        is_alone: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Set up around the owner's studio.
@@ -162,6 +163,8 @@ class VisitorSessions:
             studio: The owner's; the visitors' workspaces are in `visitors` of its workspace.
             limits: Of one visitor.
             prepare: Called with each new studio.
+            is_alone: Whether no other studio uses the workspace, so that temporary files that are
+                there are nobody's.
             clock: Monotonic seconds.
         """
         workspace = studio.options.workspace
@@ -169,6 +172,7 @@ class VisitorSessions:
         self.owner_token = secrets.token_urlsafe(24)
         self._limits = limits or VisitLimits()
         self._prepare = prepare
+        self._is_alone = is_alone
         self._clock = clock
         self._root = workspace / "visitors"
         # Guards the table.
@@ -308,7 +312,7 @@ class VisitorSessions:
 
     def _open_studio(self, quota: DiskQuota, workspace: Path, rate_limits: RateLimits) -> Studio:
         shared = self.owner.studio
-        remove_temp_files(workspace)
+        self._remove_temp_files(workspace)
         options = replace(shared.options, workspace=workspace, backend_name=shared.backend_name)
         metered = MeteredEngine(shared.engine, rate_limits)
         studio = Studio(options, metered, quota, aligner=shared.aligner)
@@ -371,10 +375,14 @@ class VisitorSessions:
             is_used = visitor.has_acted or not visitor.is_untouched
             is_kept = visitor.has_returned and is_used
             if is_kept or visitor is self.programs:
-                remove_temp_files(visitor.workspace)
+                self._remove_temp_files(visitor.workspace)
             else:
                 _remove(visitor.workspace)
                 self._disk.forget(visitor.workspace)
+
+    def _remove_temp_files(self, workspace: Path) -> None:
+        if self._is_alone():
+            remove_temp_files(workspace)
 
 
 def _folder_name(token: str) -> str:

@@ -50,6 +50,11 @@ def is_full(folder: Path) -> bool:
         return False
 
 
+def is_full_error(error: OSError) -> bool:
+    """Whether an error says that a disk has no room, or no more for this user."""
+    return error.errno in _FULL
+
+
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
     """Raise a `StorageFailed` that names the file for an `OSError` in the block.
@@ -63,7 +68,7 @@ def storage_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         log.info("%s: %s", path, error)
         reason = error.strerror or str(error)
-        kind = DiskFull if error.errno in _FULL else StorageFailed
+        kind = DiskFull if is_full_error(error) else StorageFailed
         raise kind(
             f"“{path.name}” can't be written: {reason}. Free some space or choose a folder you may"
             " write to."
@@ -146,8 +151,9 @@ class Disk:
         with storage_errors(folder):
             free_bytes = shutil.disk_usage(existing).free
         if wanted_bytes > free_bytes:
+            needed_bytes = max(wanted_bytes, _LEAST_FREE_BYTES)  # never “0 MB”
             raise StorageFailed(
-                f"This needs {format_bytes(wanted_bytes)}, and the disk has "
+                f"This needs {format_bytes(needed_bytes)}, and the disk has "
                 f"{format_bytes(free_bytes)} left. Free some space first."
             )
 

@@ -2,7 +2,7 @@
 
 A file's state is its inode, size and times of change. A file can change twice within one tick of
 its file system's clock and keep its size, so the state is settled only once the last change is
-older than a tick: then any later one has another time. Until then the content decides.
+further than a tick from now: then any later one has another time. Until then the content decides.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def join_states(
             continue
         changed_ns, moved_ns = status.st_mtime_ns, status.st_ctime_ns
         files.append(hash((status.st_ino, status.st_size, changed_ns, moved_ns)))
-        since_ns = read_at_ns - max(changed_ns, moved_ns)
+        # A time to come, as after the clock was set back, is no later change's either.
+        since_ns = min(abs(read_at_ns - changed_ns), abs(read_at_ns - moved_ns))
         if since_ns <= _COARSE_TICK_NS:
             tick_ns = _FINE_TICK_NS if changed_ns % _SECOND_NS else _COARSE_TICK_NS
             is_settled = is_settled and since_ns > tick_ns

@@ -6,6 +6,7 @@ checksum nor, in most kinds of file, a version; such a file counts as version 0.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import zlib
@@ -141,15 +142,26 @@ class RecordFormat:
                 disk.copy(path, kept)
 
 
+LOST_ERRORS = frozenset({errno.EIO, errno.EISDIR, errno.ELOOP})
+"""Of a file that no right and no free descriptor makes readable again."""
+
+
 def set_aside(disk: Disk, path: Path) -> Path:
     """Copy a damaged file, under a name that tells it apart from other damaged ones.
+
+    One that the disk can't read is moved there.
 
     Raises:
         OSError, StorageFailed: It can't be read or written.
     """
-    name = f"{path.stem}.damaged-{zlib.crc32(path.read_bytes()):08x}{path.suffix}"
-    kept = path.with_name(name)
-    disk.copy(path, kept)
+    try:
+        checksum = f"{zlib.crc32(path.read_bytes()):08x}"
+    except OSError as error:
+        if error.errno not in LOST_ERRORS:
+            raise
+        checksum = "unread"
+    kept = path.with_name(f"{path.stem}.damaged-{checksum}{path.suffix}")
+    (disk.move if checksum == "unread" else disk.copy)(path, kept)
     return kept
 
 

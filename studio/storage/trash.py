@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from studio.errors import NotFound
+from studio.errors import NotFound, StorageFailed
 from studio.storage.disk import (
     Disk,
     DiskUsage,
@@ -121,8 +121,8 @@ class TrashFolder:
         """
         with self._emptying, storage_errors(self._root):
             now_s = self._now_s()
-            folders = [self._root / name for name in self._names()]
-            old = [one for one in folders if now_s - one.stat().st_mtime >= older_than_s]
+            removed = self.list_removed()
+            old = [one for one, removed_s in removed if now_s - removed_s >= older_than_s]
             sizes = [self._measure(one.name) for one in old]
             self._delete(old)
         return DiskUsage(len(old), sum(sizes))
@@ -130,7 +130,12 @@ class TrashFolder:
     def _delete(self, folders: list[Path]) -> None:
         """Delete folders, and those that an earlier process was deleting when it ended."""
         for folder in folders:
-            self._disk.move(folder, folder.with_name(f"{_DELETING_PREFIX}{folder.name}"))
+            try:
+                self._disk.move(folder, folder.with_name(f"{_DELETING_PREFIX}{folder.name}"))
+            except StorageFailed:
+                if folder.exists():
+                    raise
+                # Another process has emptied the trash, too, or brought it back.
         for going in self._root.glob(f"{_DELETING_PREFIX}*"):
             self._disk.remove(going)
 

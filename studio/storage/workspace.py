@@ -11,8 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from filelock import FileLock
+
 from studio.errors import NoRoom, StorageFailed
-from studio.storage.disk import format_bytes, measure_folder
+from studio.storage.disk import format_bytes, measure_folder, storage_errors
 
 _PRIVATE = 0o700
 _STUDIO_FOLDERS = ("projects", "speakers")
@@ -131,8 +133,50 @@ class DiskQuota:
         return self._held_bytes
 
 
+class WorkspaceUse:
+    """Tells a studio whether other ones use its workspace, which have temporary files there, too.
+
+    Each has a lock of its own, which the system releases when its process ends in any way.
+    """
+
+    def __init__(self, workspace: Path) -> None:
+        """Use a workspace until the process ends, or `close` is called.
+
+        Raises:
+            StorageFailed: It can't be written.
+        """
+        folder = workspace / ".studios"
+        self._own = folder / f"{secrets.token_hex(8)}.lock"
+        self._lock = FileLock(self._own, timeout=0, thread_local=False)
+        with storage_errors(self._own):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
+
+    def is_alone(self) -> bool:
+        """Whether no other studio uses the workspace now."""
+        return all(map(self._is_gone, self._own.parent.glob("*.lock")))
+
+    def close(self) -> None:
+        """Use it no more."""
+        self._lock.release()
+        self._own.unlink(missing_ok=True)
+
+    def _is_gone(self, path: Path) -> bool:
+        if path == self._own:
+            return True
+        try:
+            with FileLock(path, timeout=0):
+                path.unlink(missing_ok=True)
+        except OSError:  # a `Timeout`, or it can't be told
+            return False
+        return True
+
+
 def remove_temp_files(workspace: Path) -> None:
-    """Delete temporary files that remain after the process ended before it could."""
+    """Delete temporary files that remain after the process ended before it could.
+
+    Only where no other studio uses the workspace: `WorkspaceUse` tells.
+    """
     for name in TEMP_DIRS:
         shutil.rmtree(workspace / name, ignore_errors=True)
     for file in workspace.glob(f"{OPENING}*.html"):

@@ -1,9 +1,14 @@
-"""Counts the members of a zip file from outside before `zipfile` makes an object of each."""
+"""Zip files: written whatever the clock says, and from outside counted before they are read.
+
+`zipfile` refuses times before 1980, which a machine without a battery has until it learns the time.
+"""
 
 from __future__ import annotations
 
 import struct
-from typing import BinaryIO
+import time
+import zipfile
+from typing import IO, Any, BinaryIO
 
 _END = struct.Struct("<4s4H2LH")
 _END64_AND_LOCATOR = struct.Struct("<4sQ2H2L4Q4sLQL")
@@ -13,6 +18,36 @@ _BLOCK_BYTES = 1 << 20
 
 _USUAL_ENTRY_BYTES = 500
 """More than the directory has for any member whose name a disk takes."""
+
+
+_FIRST_TIME, _LAST_TIME = (1980, 1, 1, 0, 0, 0), (2107, 12, 31, 23, 59, 58)
+
+
+class ZipWriter(zipfile.ZipFile):
+    """A new zip file; what is added by its name has the present time, as near as a zip has it."""
+
+    def __init__(self, file: IO[bytes], compression: int = zipfile.ZIP_STORED) -> None:
+        """Write to an open file."""
+        super().__init__(file, "w", compression, strict_timestamps=False)
+
+    def writestr(
+        self,
+        zinfo_or_arcname: str | zipfile.ZipInfo,
+        data: Any,
+        compress_type: int | None = None,
+        compresslevel: int | None = None,
+    ) -> None:
+        """As in `zipfile`."""
+        if isinstance(zinfo_or_arcname, str):
+            zinfo_or_arcname = build_zip_info(zinfo_or_arcname)
+            zinfo_or_arcname.compress_type = self.compression
+            zinfo_or_arcname.external_attr = 0o600 << 16
+        super().writestr(zinfo_or_arcname, data, compress_type, compresslevel)
+
+
+def build_zip_info(name: str) -> zipfile.ZipInfo:
+    """A member of that name with the present time."""
+    return zipfile.ZipInfo(name, min(max(time.localtime()[:6], _FIRST_TIME), _LAST_TIME))
 
 
 def count_members(file: BinaryIO) -> int:

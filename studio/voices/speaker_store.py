@@ -218,6 +218,8 @@ class SpeakerEdit:
         """
         self.folder = folder
         self.record = self._before = read_record(folder / RECORD_FILE)
+        with storage_errors(folder):
+            _undo_replaced(folder, self.record)
         self._states = {name: _read_state(folder / name) for name in _list_files(self.record)}
         self._now = now
 
@@ -320,6 +322,7 @@ class SpeakerEdit:
         self.record = self.record.with_fields(checksums=checksums)
         write_record(self.folder / RECORD_FILE, self.record)
         versions = {path.name for path in self.folder.glob("former-*.wav")}
+        versions |= {path.name for path in self.folder.glob("mood-*.wav")}
         named = set(_list_files(self.record))
         for name in {*self._before.recordings, *versions} - named:
             (self.folder / name).unlink(missing_ok=True)
@@ -337,6 +340,19 @@ class SpeakerEdit:
     def _is_expired(self, version: SampleVersionRecord) -> bool:
         age = self._now() - datetime.fromisoformat(version.at)
         return age > timedelta(days=VERSION_RETENTION_DAYS)
+
+
+def _undo_replaced(folder: Path, record: SpeakerRecord) -> None:
+    """Put back a recording that was replaced before the record of that was written.
+
+    Its earlier version lies beside it then, under a name that the record doesn't know.
+    """
+    unknown = {path.name for path in folder.glob("former-*.wav")} - set(_list_files(record))
+    kept = {measure_checksum(folder / name): name for name in unknown}
+    for name in record.recordings if kept else ():
+        checksum = record.checksums.get(name)
+        if checksum in kept and measure_checksum(folder / name) != checksum:
+            (folder / kept[checksum]).replace(folder / name)
 
 
 def _list_files(record: SpeakerRecord) -> list[str]:

@@ -15,7 +15,7 @@ from studio.audio.clip import Clip
 from studio.audio.decode import DecodeLimits
 from studio.errors import AudioRejected, BadInput, FormatNewer, SampleRejected
 from studio.storage.disk import hash_file, storage_errors
-from studio.storage.zip_members import count_members
+from studio.storage.zip_members import ZipWriter, count_members
 from studio.voices.library import SpeakerLibrary
 from studio.voices.samples import check_sample
 from studio.voices.speaker import Speaker
@@ -61,7 +61,7 @@ def write_pack(library: SpeakerLibrary, speaker: Speaker, file: BinaryIO) -> Non
         SampleRejected: A recording is missing.
     """
     record = library.read_record(speaker.speaker_id).with_fields(formers=(), checksums={})
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as pack:
+    with ZipWriter(file, zipfile.ZIP_DEFLATED) as pack:
         pack.writestr(RECORD_FILE, encode_record(record))
         for name in record.recordings:
             try:

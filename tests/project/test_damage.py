@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import random
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +22,7 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from PIL import Image
 from project_scenes import (
     Bench,
     QuickDisk,
@@ -33,14 +36,18 @@ from scenes import dialog_of
 from voice_like import voice_like
 
 from studio.audio.clip import Clip
+from studio.audio.file_tags import Cover
 from studio.errors import AudioRejected, BadInput, Conflict, FileDamaged, NotFound, StudioError
+from studio.project.cover import read_project_cover, save_project_cover
 from studio.project.folder import (
     LastPosition,
     check_recording,
     read_last_position,
+    recover_summary,
     save_last_position,
 )
 from studio.project.history import Author, Journal
+from studio.project.judgement import JUDGE_FORMAT
 from studio.project.project_file import validate_import
 from studio.project.projects import Projects
 from studio.project.scene_export import build_scene, describe_left_out
@@ -112,12 +119,19 @@ def workspace(bench: Bench) -> Path:
     session.folder.write_pending({f"{number:012x}": number for number in range(4, 6)})
     place = LastPosition(line_id=f"{2:012x}", by="ida")
     save_last_position(root, place, bench.disk)
+    save_project_cover(session.folder, Cover(jpeg()))
     bench.kill(session)
     library = SpeakerLibrary(bench.root / "home" / "speakers")
     speech = voice_like(3.0)
     library.add("Ida", sample=speech, transcript="What is said.", language="en")
     library.add_mood("Ida", "glad", speech)
     return bench.root / "home"
+
+
+def jpeg() -> bytes:
+    data = io.BytesIO()
+    Image.new("RGB", (48, 48), (200, 10, 10)).save(data, "JPEG")
+    return data.getvalue()
 
 
 @dataclass(frozen=True)
@@ -162,7 +176,8 @@ def observe(bench: Bench, home: Path) -> Observed:
         recordings = {path.name: path.read_bytes() for path in (root / "audio").iterdir()}
         pending = tuple(session._state.folder.read_pending().items())
         place = read_last_position(root)
-        seen = (session.document, views, sound, takes, voices, recordings, pending, place)
+        cover = read_project_cover(root)
+        seen = (session.document, views, sound, takes, voices, recordings, pending, place, cover)
         return Observed(seen, "\n".join(filter(None, said)))
     finally:
         bench.kill(session)
@@ -180,7 +195,7 @@ def check_flips(bench: Bench, home: Path, count: int) -> None:
     kinds = {re.sub(r"[0-9a-f]{6,}", "*", path.name) for path in files}
     assert kinds == {
         "project.json", "edits.jsonl", "pending.json", "place.json", "bell-*.wav", "*.json",
-        "*.wav", "speaker.json", "sample.wav", "mood-*.wav",
+        "*.wav", "speaker.json", "sample.wav", "mood-*.wav", "cover", "cover.json",
     }  # fmt: skip
     chosen = random.Random(7)
     silent = []
@@ -204,6 +219,101 @@ def test_a_flipped_bit_is_never_silent(bench: Bench, workspace: Path) -> None:
 @pytest.mark.campaign
 def test_five_hundred_flipped_bits_are_never_silent(bench: Bench, workspace: Path) -> None:
     check_flips(bench, workspace, 500)
+
+
+def swap_halves(data: bytes) -> bytes:
+    return data[len(data) // 2 :] + data[: len(data) // 2]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data[: len(data) // 2],
+        lambda _: b"",
+        lambda data: bytes(len(data)),
+        lambda data: data[: len(data) // 2] + bytes(len(data) - len(data) // 2),
+        lambda data: data + b'{"more": 1}\n',
+        swap_halves,
+        None,
+    ],
+    ids=["half", "empty", "zeros", "zeros behind", "a line more", "turned", "missing"],
+)
+@pytest.mark.parametrize(
+    "name",
+    ["project.json", "edits.jsonl", "cover", "takes/000000000000/0000000000000000.json"],
+)
+def test_a_file_of_which_more_has_changed_is_never_silent(
+    bench: Bench, workspace: Path, name: str, change: Callable[[bytes], bytes] | None
+) -> None:
+    usual = observe(bench, workspace)
+    path = workspace / "0123456789ab" / name
+    if change is None:
+        path.unlink()
+    else:
+        path.write_bytes(change(path.read_bytes()))
+    now = observe(bench, workspace)
+    assert now.seen == usual.seen or path.name in now.said
+    observe(bench, workspace)
+    again = observe(bench, workspace)
+    assert again.seen[0] == now.seen[0]
+    assert "edits.jsonl" not in again.said, "it is said once"
+
+
+def test_a_cover_of_before_has_a_checksum_once_it_was_opened(bench: Bench, whole: Path) -> None:
+    (whole / "cover").write_bytes(jpeg())
+    bench.kill(bench.open())
+    assert read_project_cover(whole).data == jpeg()
+    flip(whole / "cover", 400, 1)
+    assert read_project_cover(whole) is None
+    session = bench.open()
+    (notice,) = session.folder.notices
+    (kept,) = whole.glob("cover.damaged-*")
+    assert kept.name in notice
+    save_project_cover(session.folder, Cover(jpeg()))
+    bench.kill(session)
+    assert read_project_cover(whole).data == jpeg()
+
+
+@pytest.mark.parametrize(
+    "name", ["project.json", "edits.jsonl", "pending.json", "place.json", "judge.json", "cover"]
+)
+def test_a_project_opens_although_the_disk_cannot_read_a_file_of_it(
+    bench: Bench, whole: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    session = bench.open()
+    session.edit(ops(text_edit(session.document.order[0], "Last.")), IDA, session.rev)
+    session.close()
+    document = session.document
+    (whole / name).touch()
+    real, lost = Path.open, (whole / name).stat().st_ino
+
+    def refuse(path: Path, *how: Any, **more: Any) -> Any:
+        if path.exists() and path.stat().st_ino == lost:
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path, *how, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", refuse)
+        (card,) = [one for one in [recover_summary(whole)] if one]
+        session = bench.open()
+        assert session.document == document
+        assert name in "\n".join(session.folder.notices)
+        bench.kill(session)
+    assert card.project_id == whole.name
+    again = bench.open()
+    assert again.document == document
+    assert again.folder.notices == []
+    bench.kill(again)
+
+
+def test_a_damaged_judgement_is_kept_and_said(bench: Bench, whole: Path) -> None:
+    (whole / "judge.json").write_bytes(JUDGE_FORMAT.encode({"judged_at": "", "report": {}})[:-9])
+    session = bench.open()
+    (notice,) = session.folder.notices
+    (kept,) = whole.glob("judge.damaged-*.json")
+    assert kept.name in notice
+    assert "All checks are on again" in notice
+    bench.kill(session)
 
 
 def test_a_damaged_snapshot_is_mended_when_it_is_opened(bench: Bench, whole: Path) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from project_scenes import Bench, document_of, ops, text_edit
 from test_damage import IDA, flip
 
-from studio.project.document import Document
+from studio.project.document import Document, ProjectLine
 from studio.project.project_file import validate_import
 from studio.project.session import ProjectSession
 
@@ -180,3 +182,100 @@ def test_when_only_the_latest_change_is_damaged_all_before_it_stays(
     session.edit(ops(text_edit(session.document.order[7], "Last.")), IDA, session.rev)
     bench.kill(session)
     assert texts(bench.open().document)[7] == "Last."
+
+
+def rewrite(root: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    path = root / "edits.jsonl"
+    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+
+
+@pytest.mark.parametrize("is_saved", [True, False], ids=["with its snapshot", "without"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: [*rows[:4], *rows[3:]],
+        lambda rows: [*rows, rows[2]],
+        lambda rows: [*rows[:3], rows[5], rows[4], rows[3], *rows[6:]],
+        lambda rows: rows[::-1],
+        lambda rows: [row.replace(b"\n", b"\r\n") for row in rows],
+        lambda rows: [b"\xef\xbb\xbf", *rows],
+        lambda rows: [*rows[:-1], rows[-1].rstrip()],
+    ],
+    ids=["twice", "again at the end", "turned", "all turned", "CRLF", "BOM", "no end"],
+)
+def test_lines_that_are_all_there_lose_nothing(
+    bench: Bench, edited: Path, change: Callable[[list[bytes]], list[bytes]], is_saved: bool
+) -> None:
+    session = bench.open()
+    session.close() if is_saved else bench.kill(session)
+    if not is_saved:
+        (edited / "project.json").unlink()
+    rewrite(edited, change)
+    session = bench.open()
+    assert texts(session.document) == EXPECTED
+    assert "edits.jsonl was damaged; no change is lost" in session.folder.notices[-1]
+    bench.kill(session)
+    again = bench.open()
+    assert again.folder.notices == []
+    bench.kill(again)
+
+
+def test_a_line_that_lacks_is_told(bench: Bench, edited: Path) -> None:
+    rewrite(edited, lambda rows: [*rows[:4], *rows[5:]])
+    session = bench.open()
+    assert texts(session.document) == [*EXPECTED[:3], "This is line 3.", *EXPECTED[4:]]
+    (notice,) = session.folder.notices
+    assert "1 change is lost" in notice
+    bench.kill(session)
+
+
+def test_a_line_that_lacks_before_the_snapshot_costs_no_change(bench: Bench, edited: Path) -> None:
+    session = bench.open()
+    session.edit(ops(text_edit(session.document.order[7], "Last.")), IDA, session.rev)
+    session.close()
+    rewrite(edited, lambda rows: [*rows[:4], *rows[5:]])
+    session = bench.open()
+    assert texts(session.document) == [*EXPECTED[:7], "Last."]
+    assert "edits.jsonl is shorter" in session.folder.notices[0]
+    bench.kill(session)
+
+
+def test_zeros_after_a_power_failure_are_told(bench: Bench, edited: Path) -> None:
+    path = edited / "edits.jsonl"
+    start = starts_of(edited)[6]
+    path.write_bytes(path.read_bytes()[:start] + bytes(4096))
+    session = bench.open()
+    assert texts(session.document) == [
+        "Changed to 0.", "Changed to 1.", "Changed to 2.", "Changed to 3.", "Changed to 4.",
+        "This is line 5.", "This is line 6.", "This is line 7.",
+    ]  # fmt: skip
+    (notice,) = session.folder.notices
+    assert "edits.jsonl was damaged: 1 change is lost, made after 1970-01-01 00:21:40" in notice
+    bench.kill(session)
+
+
+def test_a_line_that_a_crash_cut_off_is_told(bench: Bench, edited: Path) -> None:
+    rewrite(edited, lambda rows: [*rows[:-1], rows[-1][:90]])
+    session = bench.open()
+    assert texts(session.document)[2] == "Changed to 2."
+    (notice,) = session.folder.notices
+    assert "The end of edits.jsonl was cut off" in notice
+    bench.kill(session)
+    again = bench.open()
+    assert again.folder.notices == []
+    bench.kill(again)
+
+
+def test_a_snapshot_of_another_project_doesnt_count(bench: Bench, edited: Path) -> None:
+    lines = {f"{n:012x}": ProjectLine(f"{n:012x}", speaker="Eve", text="Other.") for n in (70, 71)}
+    other = bench.make(Document("Other", lines, tuple(lines)), "other")
+    for number in range(30):
+        other.edit(ops(text_edit(f"{70:012x}", f"Other {number}." * 20)), IDA, other.rev)
+    other.close()
+    shutil.copy(other.folder.root / "project.json", edited / "project.json")
+    session = bench.open()
+    assert texts(session.document) == EXPECTED
+    assert "project.json doesn't fit the history" in session.folder.notices[0]
+    (kept,) = edited.glob("project.damaged-*.json")
+    assert b"Other 29." in kept.read_bytes()
+    bench.kill(session)

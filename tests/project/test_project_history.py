@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import tempfile
 from pathlib import Path
 
@@ -7,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from project_scenes import IDA, TOM, Bench, document_of, ops, text_edit
+from test_damage import add_take
 
 from studio.errors import BadInput, Conflict, NotFound, StudioError
 from studio.project.delta import apply_delta, diff_documents
 from studio.project.document import Document
 from studio.project.history import Author
+from studio.project.render_context import RenderContext
 from studio.project.session import ProjectSession
 
 IDS = [f"{number:012x}" for number in range(40)]
@@ -242,3 +245,24 @@ def test_an_edit_that_cannot_be_made_says_why_and_changes_nothing(
         session.edit(ops(text_edit(IDS[0], "Bye."), edit), IDA, 1)
     assert session.document.lines[IDS[0]].text == "Hi."
     assert session.rev == 1
+
+
+def count_contexts() -> int:
+    gc.collect()
+    return sum(isinstance(one, RenderContext) for one in gc.get_objects())
+
+
+def test_a_session_keeps_little_of_lines_that_came_and_went(bench: Bench) -> None:
+    """An open project in which somebody writes and deletes lines all day."""
+    session = bench.make(document_of(2))
+    session.list_views()
+    before = count_contexts()
+    for number in range(300):
+        line_id = f"{number + 1_000:012x}"
+        line = {"line_id": line_id, "speaker": f"Somebody {number}", "text": "Hm."}
+        session.edit(ops({"op": "insert", "lines": [line]}), IDA, session.rev)
+        add_take(session, line_id, number)
+        session.list_views()
+        session.edit(ops({"op": "delete", "line_ids": [line_id]}), IDA, session.rev)
+    assert count_contexts() - before <= 120
+    bench.kill(session)

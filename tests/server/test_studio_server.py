@@ -150,3 +150,19 @@ def _wakes(pid: int) -> int:
     threads = Path(f"/proc/{pid}/task").glob("*/status")
     told = "".join(thread.read_text() for thread in threads)
     return sum(map(int, re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", told, re.MULTILINE)))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 is a thing of POSIX systems")
+def test_a_second_studio_leaves_the_files_that_the_first_is_making(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    making = [workspace / name / "made" / "scene.wav" for name in ("exports", "readings")]
+    with serving(workspace) as (_, first):
+        for path in making:
+            path.parent.mkdir(parents=True)
+            path.write_bytes(b"RIFF")
+        with serving(workspace):
+            assert all(path.exists() for path in making)
+        first.kill()
+        first.wait()
+    with serving(workspace):
+        assert not any(path.exists() for path in making), "of a studio that was killed"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -284,3 +286,40 @@ def test_a_malformed_form_is_refused_in_our_words(client: TestClient, form: str)
         assert error.keys() == ours, (address, error)
         assert error["message"], address
     assert asked > 40
+
+
+@pytest.mark.parametrize(
+    "error", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE]
+)
+def test_what_the_system_refuses_is_said_without_a_path(
+    client: TestClient, studio: Studio, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    studio.speakers.add("Ida")
+    (speaker,) = client.get("/studio/speakers").json()["speakers"]
+
+    def refuse(*_: object) -> None:
+        raise OSError(error, os.strerror(error), "/home/ida/workspace/file")
+
+    monkeypatch.setattr("studio.server.routes.speaker_routes.write_pack", refuse)
+    address = f"/studio/speakers/{speaker['speaker_id']}"
+    answer = client.get(f"{address}/voice")
+    assert (answer.status_code, "ida/" in answer.text) == (507, False)
+    assert os.strerror(error) in answer.json()["error"]["message"]
+    monkeypatch.setattr(type(studio.speakers), "get_by_id", refuse)
+    answer = client.get(f"{address}/voice")
+    assert (answer.status_code, "ida/" in answer.text) == (507, False)
+    assert os.strerror(error) in answer.json()["error"]["message"]
+
+
+def test_a_project_on_a_read_only_disk_says_so(
+    client: TestClient, studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = client.post("/studio/projects", json={"text": LINES}).json()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("studio.project.folder.FileLock.acquire", refuse)
+    answer = client.delete(f"/studio/projects/{made['project_id']}")
+    assert answer.status_code == 507
+    assert "Read-only file system" in answer.json()["error"]["message"]

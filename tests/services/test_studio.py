@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from gated import GatedDraft
 from scenes import OpenStudio, dialog_of, finish
 
@@ -37,6 +38,19 @@ def test_a_render_under_way_keeps_its_folder(open_studio: OpenStudio) -> None:
     studio.render(dialog_of(1))
     assert slow.spec.folder.exists()
     assert len(list((studio.options.workspace / "renders").iterdir())) == 21
+
+
+def test_a_render_under_way_in_another_process_keeps_its_folder(open_studio: OpenStudio) -> None:
+    studio = open_studio()
+    renders = studio.options.workspace / "renders"
+    (renders / "another").mkdir()
+    with FileLock(renders / "another" / ".lock"):
+        os.utime(renders / "another", (0, 0))
+        for number in range(20):
+            (renders / f"earlier-{number}").mkdir()
+        finish(studio.render(dialog_of(1)))
+        assert (renders / "another").exists()
+        assert len(list(renders.iterdir())) == 21
 
 
 def test_renders_of_an_earlier_run_make_room_too(open_studio: OpenStudio) -> None:

@@ -88,6 +88,14 @@ def test_only_a_settled_state_is_believed(tmp_path: Path) -> None:
     assert is_settled(fine_ns - 1, 3 * second_ns)
 
 
+def test_after_the_clock_was_set_back_by_a_day_files_are_not_read_each_time(tmp_path: Path) -> None:
+    path, day_ns = tmp_path / "file", 24 * 3600 * 1_000_000_000
+    path.touch()
+    status = path.stat()
+    assert join_states([status], now_ns=lambda: status.st_ctime_ns - day_ns).is_settled
+    assert not join_states([status], now_ns=lambda: status.st_ctime_ns - 5_000_000).is_settled
+
+
 def test_a_cache_is_bounded(tmp_path: Path) -> None:
     computed: list[int] = []
     cache: StateCache[None] = StateCache(max_values=3)

@@ -59,3 +59,20 @@ def test_of_a_linked_folder_the_link_is_deleted(tmp_path: Path, trash: TrashFold
     assert trash.empty().count == 1
     assert list((tmp_path / ".trash").iterdir()) == []
     assert (elsewhere / "file").is_file()
+
+
+def test_two_processes_empty_it_at_once(
+    tmp_path: Path, trash: TrashFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = TrashFolder(tmp_path / ".trash", Disk(), "It is gone.")
+    for name in ("one", "two"):
+        trash.put(folder_of(tmp_path, name))
+
+    def empty_meanwhile(one: TrashFolder, name: str) -> int:
+        monkeypatch.undo()
+        assert other.empty().count == 2
+        return one._measure(name)
+
+    monkeypatch.setattr(TrashFolder, "_measure", empty_meanwhile)
+    trash.empty()
+    assert trash.measure().count == 0

@@ -1,13 +1,17 @@
-"""The members of a zip file are counted before `zipfile` reads its directory."""
+"""Zip files: members counted before `zipfile` reads its directory, and any time of day."""
 
 from __future__ import annotations
 
 import io
+import os
+import time
 import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from studio.storage.zip_members import count_members
+from studio.storage.zip_members import ZipWriter, build_zip_info, count_members
 
 
 def _pack(
@@ -58,3 +62,26 @@ def test_the_file_is_back_at_its_start() -> None:
     file = _pack(3)
     count_members(file)
     assert file.tell() == 0
+
+
+@pytest.mark.parametrize("year", [1970, 1979, 1980, 2040, 2107, 2150])
+def test_a_zip_is_written_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, year: int
+) -> None:
+    """A machine without a battery begins in 1970."""
+    old = tmp_path / "old"
+    old.write_bytes(b"old")
+    at_s = datetime(year, 6, 1, tzinfo=UTC).timestamp()
+    os.utime(old, (at_s, at_s))
+    with monkeypatch.context() as patched:
+        patched.setattr("studio.storage.zip_members.time.localtime", lambda *_: time.gmtime(at_s))
+        with (tmp_path / "a.zip").open("wb") as file, ZipWriter(file) as archive:
+            archive.writestr("text", b"text", zipfile.ZIP_DEFLATED)
+            archive.write(old, "old")
+            with archive.open(build_zip_info("opened"), "w") as member:
+                member.write(b"opened")
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == ["text", "old", "opened"]
+        years = {one.date_time[0] for one in archive.infolist()}
+        assert years == {min(max(year, 1980), 2107)}

@@ -52,6 +52,36 @@ def test_a_changed_sample_comes_back_byte_for_byte_after_a_restart(library, anna
     assert former_files(again, anna) == []
 
 
+class Killed(BaseException):
+    """The end of the process."""
+
+
+def test_a_recording_that_was_replaced_when_the_process_ended_comes_back(
+    library, anna, monkeypatch
+):
+    library.replace_sample("Anna", None, voice_like(5), transcript="Second.")
+    before = library.get("Anna")
+    sample = before.sample.read_bytes()
+
+    def die(*_):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("studio.voices.speaker_store.write_record", die)
+        with pytest.raises(Killed):
+            library.replace_sample("Anna", None, voice_like(4), transcript="Third.")
+        assert before.sample.read_bytes() != sample
+        with pytest.raises(Killed):
+            library.add_mood("Anna", "glad", voice_like(3))
+    library.update("Anna", language="de")
+    after = library.get("Anna")
+    assert after.sample.read_bytes() == sample
+    assert (after.transcript, after.formers) == ("Second.", before.formers)
+    assert library.list_problems() == ()
+    names = {path.name for path in library.folder(anna.speaker_id).iterdir()}
+    assert names == {"speaker.json", "sample.wav", before.formers[0].path.name}
+
+
 def test_a_removed_main_sample_comes_back_with_what_belongs_to_it(library, anna):
     before = anna.sample.read_bytes()
     without = library.set_sample("Anna", None)

@@ -39,6 +39,7 @@ from studio.server.transfers import attachment, make_file, receive, unless_gone,
 from studio.services.previews import Sentence
 from studio.services.sample_listening import SampleWords
 from studio.services.voice_library import TrimSpec
+from studio.storage.disk import storage_errors
 from studio.voices.samples import MAX_UPLOAD_NAME_CHARS
 from studio.voices.speaker import Speaker
 from studio.voices.speaker_record import SpeakerDetails
@@ -104,7 +105,7 @@ def export_voice(studio: StudioDep, speaker_id: str) -> Response:
     speaker = studio.speakers.get_by_id(speaker_id)
 
     def write(path: Path) -> None:
-        with path.open("wb") as file:
+        with storage_errors(path), path.open("wb") as file:
             write_pack(studio.speakers, speaker, file)
 
     headers = {"Content-Disposition": attachment(_file_name(speaker.name))}

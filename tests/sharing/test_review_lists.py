@@ -1,0 +1,67 @@
+"""The list of review links on disk: damaged, newer, and of two studios on one workspace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from studio.errors import FileDamaged, FormatNewer, NotFound
+from studio.services.studio import Studio
+from studio.sharing.reviews import ReviewLinks
+
+
+def list_of(studio: Studio) -> Path:
+    return studio.options.workspace / "reviews.json"
+
+
+def test_two_studios_see_and_keep_each_others_links(studio: Studio) -> None:
+    project_id = studio.projects.create("Scene").project_id
+    one, other = ReviewLinks(studio), ReviewLinks(studio)
+    first, first_token = one.create(project_id)
+    second, second_token = other.create(project_id)
+    one.use(first_token)
+    other.use(second_token)
+    assert other.use(first_token).review_id == first.review_id
+    assert [link.review_id for link in one.list_for(project_id)] == [
+        first.review_id, second.review_id,
+    ]  # fmt: skip
+    other.end(project_id, first.review_id)
+    assert not one.is_open(first)
+    with pytest.raises(NotFound):
+        one.use(first_token)
+    (left,) = ReviewLinks(studio).list_for(project_id)
+    assert left.review_id == second.review_id
+    assert left.used_at_s is not None
+
+
+def test_a_damaged_list_is_kept_and_said_once(studio: Studio) -> None:
+    project_id = studio.projects.create("Scene").project_id
+    _, token = ReviewLinks(studio).create(project_id)
+    data = list_of(studio).read_bytes()
+    list_of(studio).write_bytes(data.replace(b"digest", b"digesu"))
+    links = ReviewLinks(studio)
+    with pytest.raises(NotFound):
+        links.use(token)
+    with pytest.raises(FileDamaged, match=r"reviews\.json was damaged, so review links have ended"):
+        links.list_for(project_id)
+    assert links.list_for(project_id) == []
+    links.create(project_id)
+    (kept,) = studio.options.workspace.glob("reviews.damaged-*.json")
+    assert b"digesu" in kept.read_bytes()
+    assert len(ReviewLinks(studio).list_for(project_id)) == 1
+
+
+def test_a_newer_list_is_refused_and_not_touched(studio: Studio) -> None:
+    project_id = studio.projects.create("Scene").project_id
+    newer = json.dumps({"version": 9, "links": [{"more": 1}]}).encode()
+    list_of(studio).write_bytes(newer)
+    links = ReviewLinks(studio)
+    with pytest.raises(FormatNewer, match="newer studio"):
+        links.list_for(project_id)
+    with pytest.raises(FormatNewer, match="newer studio"):
+        links.create(project_id)
+    with pytest.raises(NotFound):
+        links.use("any")
+    assert list_of(studio).read_bytes() == newer
