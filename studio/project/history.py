@@ -119,6 +119,14 @@ class Journal:
         """
         return self._read_entry(start).entry
 
+    @property
+    def maker(self) -> str:
+        """The client of its first entry: the studio that made the project; empty if unknown."""
+        try:
+            return str(self.read(0)["client"]) if self._size else ""
+        except StorageFailed:
+            return ""
+
     def replay(self, start: int = 0) -> Iterator[StoredEntry]:
         """Yield entries from an offset on; a damaged one and all after it are moved aside."""
         while start < self._size:
@@ -288,7 +296,8 @@ class Author:
     """Who made an edit.
 
     Attributes:
-        client: The page, as `person-page` or any other id; empty for the studio itself.
+        client: The page, as `person-page` or any other id; empty for the studio itself, which names
+            itself in the entry that makes a project.
         group: Edits of one group in quick succession are one step of undo.
         edit_id: An edit with the same id takes effect only once.
     """

@@ -47,6 +47,7 @@ class Recovery:
         lost: How many changes are lost.
         last_at_s: The time of the last change before the damage; 0 if unknown.
         edit_ids: The ids of edits that were applied.
+        maker: As `Journal.maker`.
     """
 
     base: Document
@@ -55,6 +56,7 @@ class Recovery:
     lost: int = 0
     last_at_s: float = 0.0
     edit_ids: list[str] = field(default_factory=list)
+    maker: str = ""
 
     @property
     def latest_at_s(self) -> float:
@@ -94,6 +96,15 @@ def recover_document(path: Path, document: Document, known_bytes: int) -> Recove
         OSError: It can't be read.
     """
     pieces = list(read_pieces(path))
+    found = _recover(pieces, document, known_bytes)
+    if pieces and isinstance(pieces[0], StoredEntry):
+        found.maker = pieces[0].entry.get("client", "")
+    return found
+
+
+def _recover(
+    pieces: Sequence[StoredEntry | DamagedEntry], document: Document, known_bytes: int
+) -> Recovery:
     damaged = [one.start for one in pieces if isinstance(one, DamagedEntry)]
     last = max(damaged, default=-1)
     if last >= known_bytes:
@@ -182,7 +193,7 @@ def build_journal(found: Recovery, known: Marks) -> tuple[bytes, Marks]:
     whole: Entry = {
         "rev": first_rev,
         "at": found.last_at_s,
-        "client": "",
+        "client": found.maker,
         "kind": EntryKind.MADE,
         "joined": False,
         "below": None,
