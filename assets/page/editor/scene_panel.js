@@ -4,7 +4,6 @@ import { afterPaint, byId, fromTemplate, setHidden, setText } from "../core/dom.
 import { formatClock } from "../core/format.js";
 import { t, translateServer } from "../core/texts.js";
 import { RATE_HZ } from "../document/document.js";
-import { Playlist } from "../playback/playlist.js";
 
 /** @import { Parts } from "../core/types" */
 
@@ -14,7 +13,7 @@ export class ScenePanel {
   #parts;
   #shown = "";
 
-  /** @param {Pick<Parts, "project" | "badges" | "selection">} parts */
+  /** @param {Pick<Parts, "project" | "player" | "badges" | "selection">} parts */
   constructor(parts) {
     this.#parts = parts;
     for (const name of /** @type {const} */ (["project.changed", "checks.changed", "selection.changed"])) {
@@ -26,9 +25,9 @@ export class ScenePanel {
   #soon = afterPaint(() => this.#parts.selection.ids.length || this.#show());
 
   #show() {
-    const { project } = this.#parts;
+    const { project, player } = this.#parts;
     const spoken = project.lines.filter(({ kind }) => kind !== "silence");
-    const { total, exact } = new Playlist(project.lines);
+    const { total, exact } = player.playlist;
     const ready = spoken.filter(({ state }) => state === "ready").length;
     const failed = spoken.filter(({ state }) => state === "failed").length;
     setHidden(byId("scene-facts"), spoken.length === 0);
