@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import soundfile
-from ui_steps import NAMELESS, saved, studio_url, violations
+from ui_steps import NAMELESS, fill, saved, studio_url, violations
 
 pytestmark = pytest.mark.browser
 
@@ -199,6 +199,31 @@ def test_what_keeps_the_microphone_away_is_said(open_page, fault, said):
     page.click(GO)
     page.wait_for_selector(f"#record-panel .sheet-message:has-text('{said}')")
     assert page.is_enabled("#record-choose")
+
+
+def test_a_microphone_that_is_disconnected_ends_the_recording(open_page):
+    page = open_page()
+    fill(page, "Ida: How long?", 1)
+    page.evaluate("""() => {
+      const devices = navigator.mediaDevices;
+      const ask = devices.getUserMedia.bind(devices);
+      devices.getUserMedia = async (how) => (window.microphone = await ask(how));
+    }""")
+    unplug = "() => window.microphone.getTracks().forEach((track) => track.stop())"
+    said = page.locator("#record-panel .sheet-message")
+    page.click("#lines .line-number")
+    page.click("#act-record")
+    page.click(GO)
+    recorded_for(page, 1)
+    page.evaluate(unplug)
+    said.filter(has_text="Saved, but: The microphone was disconnected.").wait_for()
+    assert takes(page)[0][0] == 1
+    page.click(GO)
+    state(page, "counting")
+    page.evaluate(unplug)
+    state(page, "idle")
+    said.filter(has_text="The microphone was disconnected.").wait_for()
+    assert takes(page)[0][0] == 1
 
 
 def test_silence_and_a_recording_that_clips_are_told(page, write, tmp_path):

@@ -4,6 +4,7 @@ import { afterPaint, byId, fromTemplate, setHidden, setText } from "../core/dom.
 import { formatClock } from "../core/format.js";
 import { t, translateServer } from "../core/texts.js";
 import { RATE_HZ } from "../document/document.js";
+import { recordingTitle } from "./line_list.js";
 
 /** @import { Parts } from "../core/types" */
 
@@ -41,7 +42,7 @@ export class ScenePanel {
   #showChecks() {
     const { project, badges } = this.#parts;
     const ids = badges.toCheck.slice(0, MOST_CHECKS);
-    const items = ids.map((lineId) => ({ lineId, text: project.line(lineId).text, why: this.#why(lineId) }));
+    const items = ids.map((lineId) => ({ lineId, text: titleOf(project.line(lineId)), why: this.#why(lineId) }));
     const shown = JSON.stringify(items);
     if (shown === this.#shown) return;
     this.#shown = shown;
@@ -65,4 +66,9 @@ export class ScenePanel {
     });
     return row;
   }
+}
+
+/** @param {import("../core/types").Line} line */
+function titleOf(line) {
+  return line.kind === "audio" ? recordingTitle(line) : line.text;
 }
