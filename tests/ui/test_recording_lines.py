@@ -297,7 +297,8 @@ def test_a_comment_is_written_seen_resolved_and_undone(page, write):
 
 
 def test_a_table_read_follows_the_play_head_and_a_reader_goes_on_alone(page, write, browser):
-    project = write("## One\nIda: How long?\nTom: Not long.\n[pause: 1]\nIda: Good.", 5)
+    script = f"## One\nIda: How long?\nTom: Not long.\n[pause: 1]\nIda: Good.\nTom: {'On. ' * 400}"
+    project = write(script, 6)
     device = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
     device.set_default_timeout(45_000)
     phone = device.new_page()
@@ -312,7 +313,8 @@ def test_a_table_read_follows_the_play_head_and_a_reader_goes_on_alone(page, wri
         )
         phone.wait_for_selector("#text:text-is('Not long.')")
         assert phone.inner_text("#speaker") == "Tom"
-        assert phone.inner_text("#next li") == "Ida Good."
+        assert phone.inner_text("#place") == "2 / 4", "as the studio's page numbers them"
+        assert phone.locator("#next li").first.inner_text() == "Ida Good."
         assert phone.inner_text("#before") == "Ida: How long?"
         phone.keyboard.press("ArrowUp")
         phone.wait_for_selector("#text:text-is('How long?')")
@@ -327,6 +329,13 @@ def test_a_table_read_follows_the_play_head_and_a_reader_goes_on_alone(page, wri
             assert phone.evaluate("() => document.documentElement.scrollWidth") <= width
         page.evaluate("([id]) => window.tableread.playback.placeAt(id)", [order[4]])
         phone.wait_for_selector("#text:text-is('Good.')")
+        page.evaluate("([id]) => window.tableread.playback.placeAt(id)", [order[5]])
+        phone.wait_for_selector("#text:has-text('On. On.')")
+        phone.evaluate("() => scrollTo(0, 9999)")
+        phone.wait_for_function("() => scrollY > 400")
+        page.evaluate("([id]) => window.tableread.playback.placeAt(id)", [order[4]])
+        phone.wait_for_selector("#text:text-is('Good.')")
+        assert phone.evaluate("() => scrollY") == 0
         device.set_offline(True)
         phone.wait_for_selector("#message:has-text('Connection lost')")
         assert phone.inner_text("#text") == "Good."
