@@ -11,6 +11,7 @@ version of its format. A line that a crash cut off at the end is dropped when th
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ _HEAD_BYTES = len('{"sum":"00000000","entry":')
 _END = b"}\n"
 _MAX_ENTRY_BYTES = 200_000_000
 """Limit of one line, ten times that of the largest edit."""
+_PIECE_BYTES = 16_384
+_MAX_PIECES = _MAX_ENTRY_BYTES // _PIECE_BYTES
+_CLIENT = re.compile(rb'"client":"([^"\\]*)"')
 
 Entry = dict[str, Any]
 
@@ -122,10 +126,11 @@ class Journal:
     @property
     def maker(self) -> str:
         """The client of its first entry: the studio that made the project; empty if unknown."""
-        try:
-            return str(self.read(0)["client"]) if self._size else ""
-        except StorageFailed:
-            return ""
+        with storage_errors(self._path):
+            self._file.seek(0)
+            # An entry begins with it, and the first may be large: no text in it holds these quotes.
+            found = _CLIENT.search(self._file.read(_PIECE_BYTES))
+        return found[1].decode("utf-8", "replace") if found else ""
 
     def replay(self, start: int = 0) -> Iterator[StoredEntry]:
         """Yield entries from an offset on; a damaged one and all after it are moved aside."""
@@ -162,11 +167,14 @@ class Journal:
     def _read_entry(self, start: int) -> StoredEntry:
         with storage_errors(self._path):
             self._file.seek(start)
-            data = b""
-            while not data.endswith(b"\n") and (more := self._file.readline(_MAX_ENTRY_BYTES)):
-                data += more
-                if len(data) > _MAX_ENTRY_BYTES:
+            pieces: list[bytes] = []
+            # Not by `readline`, which takes each byte by itself from a file without a buffer.
+            while len(pieces) < _MAX_PIECES and (piece := self._file.read(_PIECE_BYTES)):
+                end = piece.find(b"\n") + 1
+                pieces.append(piece[:end] if end else piece)
+                if end:
                     break
+        data = b"".join(pieces)
         entry = decode_entry(data)
         if entry is None:
             raise StorageFailed(f"The history in “{self._path.name}” is damaged at byte {start}.")
