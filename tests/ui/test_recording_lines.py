@@ -226,6 +226,31 @@ def test_a_microphone_that_is_disconnected_ends_the_recording(open_page):
     assert takes(page)[0][0] == 1
 
 
+def test_the_browser_asks_before_a_recording_is_left(server, browser):
+    context = browser.new_context()
+    context.set_default_timeout(45_000)
+    page, asked = context.new_page(), []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    try:
+        page.goto(server.url)
+        page.wait_for_selector("body[data-tableread=ready]")
+        fill(page, "Ida: How long?", 1)
+        page.click("#lines .line-number")
+        page.click("#act-record")
+        page.click(GO)
+        recorded_for(page, 1)
+        page.evaluate("() => void setTimeout(() => location.reload())")
+        recorded_for(page, 3)
+        assert asked == ["beforeunload"]
+        page.click(GO)
+        page.wait_for_selector("#record-state:has-text('Saved as take 1.')")
+        page.reload()
+        page.wait_for_selector("body[data-tableread=ready]")
+        assert asked == ["beforeunload"]
+    finally:
+        context.close()
+
+
 def test_silence_and_a_recording_that_clips_are_told(page, write, tmp_path):
     write("Ida: How long?", 1)
     page.click("#lines .line-number")

@@ -68,6 +68,12 @@ export class LineRecorder {
     });
     this.#dialog.addEventListener("keydown", (event) => this.#key(event));
     this.#sheet.events.on("closed", () => this.#leave());
+    addEventListener("beforeunload", (event) => this.#isUnkept && event.preventDefault());
+  }
+
+  /** Whether something was said that is no take yet, so that the browser asks before it leaves. */
+  get #isUnkept() {
+    return this.#unsent !== null || this.#state === "recording" || this.#state === "sending";
   }
 
   get #line() {
@@ -275,6 +281,7 @@ export class LineRecorder {
     this.#microphone?.close();
     this.#microphone = null;
     this.#sending?.abort();
+    this.#unsent = null;
     this.#turn("idle");
     setText(byId("record-state"), t`Cancelled.`);
   }
