@@ -96,7 +96,7 @@ function buildEditor({ project, player, show }) {
   const cast = new CastOrder(project);
   const gotoBar = new GotoBar({ project, badges, selection, cast, show });
   new RowFilter({ project, badges, selection, cast, lines });
-  new ScenePanel({ project, badges, selection });
+  new ScenePanel({ project, player, badges, selection });
   keepDensity();
   new CastPanel(project, cast);
   new VoicePicker(project, cast);

@@ -10,6 +10,7 @@ import wave
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from string import Formatter
 from typing import BinaryIO
@@ -26,8 +27,8 @@ from studio.audio.encode import (
     mp3_settings,
     parse_format,
 )
-from studio.audio.file_tags import FileTags, write_id3
-from studio.audio.mastering import NO_MASTERING, Master, open_mixdown
+from studio.audio.file_tags import FileTags, append_to_wav, encode_wav_tags, write_id3
+from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
 from studio.dialog.said_text import find_said
 from studio.errors import BadInput, StorageFailed
@@ -164,6 +165,7 @@ class FileForm:
         kbps: Bit rate of MP3, AAC and Opus; None for the usual one.
         names: How the files of lines in a zip are named, with the fields of `check_names`.
         documents: Further files of a zip by name, such as captions.
+        wav_tags: Whether the scene's WAV says it, too.
     """
 
     tags: FileTags = field(default_factory=FileTags)
@@ -171,6 +173,11 @@ class FileForm:
     kbps: int | None = None
     names: str = FILE_NAMES
     documents: Mapping[str, bytes] = field(default_factory=dict)
+    wav_tags: bool = True
+
+    def encode_wav_tags(self) -> bytes:
+        """What stands behind the sound of the scene's WAV."""
+        return encode_wav_tags(self.tags, STUDIO_RATE_HZ) if self.wav_tags else b""
 
     def rate_hz(self, audio_format: AudioFormat) -> int:
         """The sample rate of a file."""
@@ -196,7 +203,7 @@ def export_audio(
     form: FileForm = NO_FORM,
     on_progress: OnProgress | None = None,
 ) -> None:
-    """Write the joined audio; the suffix chooses the format. A WAV carries no tags.
+    """Write the joined audio; the suffix chooses the format.
 
     It is stereo where any line is panned, else mono. The file is whole or not there; an earlier one
     stays as it was after any error.
@@ -207,15 +214,16 @@ def export_audio(
     """
     audio_format, channels = parse_format(path), timeline.n_channels
     check_size(timeline, path, channels * _MIN_BYTES_PER_SAMPLE[audio_format])
+    chunks = form.encode_wav_tags() if audio_format is AudioFormat.WAV else b""
     if audio_format is AudioFormat.WAV:
-        check_wav_size(2 * channels * timeline.n_samples)
+        check_wav_size(2 * channels * timeline.n_samples + len(chunks))
     blocks = report_progress(master.blocks(timeline), timeline, on_progress)
     rate_hz = form.rate_hz(audio_format)
     if rate_hz != STUDIO_RATE_HZ:
         blocks = resample(blocks, STUDIO_RATE_HZ, rate_hz)
     with open_atomic(path) as file:
         if audio_format is AudioFormat.WAV:
-            encode_blocks(file, blocks, audio_format)
+            _write_wav(file, blocks, chunks)
         elif audio_format is AudioFormat.MP3:
             mp3 = form.mp3_settings
             if master != NO_MASTERING:
@@ -260,15 +268,22 @@ def export_zip(
     channels = timeline.n_channels
     copies = (2 if master == NO_MASTERING else 4) + 2 * (channels - 1)
     check_size(timeline, path, copies * _MIN_BYTES_PER_SAMPLE[AudioFormat.WAV])
-    check_wav_size(2 * channels * timeline.n_samples)
+    chunks = form.encode_wav_tags()
+    check_wav_size(2 * channels * timeline.n_samples + len(chunks))
     named = name_files(timeline, captions, form.names)
     with open_atomic(path) as file, ZipWriter(file) as archive:
+        add_joined = partial(_add_joined, archive, path.parent, chunks)
         if master == NO_MASTERING:
-            joined = report_progress(timeline.blocks(), timeline, on_progress)
-            _add_joined(archive, joined, path.parent)
+            add_joined(report_progress(timeline.blocks(), timeline, on_progress))
             _add_takes(archive, timeline, named)
         else:
-            _add_mastered(archive, timeline, named, path.parent, master, on_progress)
+            first = scale_progress(on_progress, 0.0, 1 / channels)
+            with open_mixdown(
+                timeline, master, path.parent, lambda it: report_progress(it, timeline, first)
+            ) as mix:
+                add_joined(_read_joined(mix, timeline, master, on_progress))
+                for entry in iter_audible(timeline):
+                    add_wav(archive, named[entry.segment_idx], mix.part(entry), entry.n_samples)
         _add_json(archive, "manifest.json", _build_manifest(timeline, captions, named))
         add_documents(archive, form)
 
@@ -330,33 +345,28 @@ def scale_progress(on_progress: OnProgress | None, begin: float, end: float) -> 
     return lambda share: on_progress(begin + (end - begin) * share)
 
 
-def _add_joined(archive: zipfile.ZipFile, blocks: Iterable[Samples], folder: Path) -> None:
+def _write_wav(file: BinaryIO, blocks: Iterable[Samples], chunks: bytes) -> None:
+    encode_blocks(file, blocks, AudioFormat.WAV)
+    if chunks:
+        append_to_wav(file, chunks)
+
+
+def _add_joined(
+    archive: zipfile.ZipFile, folder: Path, chunks: bytes, blocks: Iterable[Samples]
+) -> None:
     with tempfile.TemporaryFile(dir=folder) as joined:
-        encode_blocks(joined, blocks, AudioFormat.WAV)
+        _write_wav(joined, blocks, chunks)
         _add_file(archive, _SCENE_FILE, joined)
 
 
-def _add_mastered(
-    archive: zipfile.ZipFile,
-    timeline: Timeline,
-    named: Mapping[int, str],
-    folder: Path,
-    master: Master,
-    on_progress: OnProgress | None,
-) -> None:
-    """Add a mastered scene and its lines, which are cut out of it in mono."""
-    n_passes = timeline.n_channels
-    first = scale_progress(on_progress, 0.0, 1 / n_passes)
-    with open_mixdown(
-        timeline, master, folder, lambda blocks: report_progress(blocks, timeline, first)
-    ) as mix:
-        joined = mix.blocks()
-        if n_passes == 2:
-            second = scale_progress(on_progress, 0.5, 1.0)
-            joined = report_progress(master.blocks(timeline), timeline, second)
-        _add_joined(archive, joined, folder)
-        for entry in iter_audible(timeline):
-            add_wav(archive, named[entry.segment_idx], mix.part(entry), entry.n_samples)
+def _read_joined(
+    mix: Mixdown, timeline: Timeline, master: Master, on_progress: OnProgress | None
+) -> Iterable[Samples]:
+    """The mastered scene; its lines are cut out of the mixdown, which is mono."""
+    if timeline.n_channels == 1:
+        return mix.blocks()
+    second = scale_progress(on_progress, 0.5, 1.0)
+    return report_progress(master.blocks(timeline), timeline, second)
 
 
 def _add_takes(archive: zipfile.ZipFile, timeline: Timeline, named: Mapping[int, str]) -> None:

@@ -1,6 +1,7 @@
 """What a file says of itself: title, speakers, chapters, cover, and that its speech is synthetic.
 
-MP3 has it in an ID3 tag, FLAC and Opus in Vorbis comments, M4A and M4B in atoms; WAV has nothing.
+MP3 has it in an ID3 tag, FLAC and Opus in Vorbis comments, M4A and M4B in atoms, WAV in chunks
+behind its sound.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import io
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +26,8 @@ from studio import __version__
 from studio.dialog.model import name_key
 from studio.errors import BadInput
 
-SOFTWARE = f"Tableread {__version__}"
+PRODUCT = "Tableread"
+SOFTWARE = f"{PRODUCT} {__version__}"
 MAX_COVER_BYTES = 10_000_000
 _COVER_CODECS = {"JPEG": ("mjpeg", "image/jpeg", "yuvj420p"), "PNG": ("png", "image/png", "rgb24")}
 _FRONT_COVER = 3
@@ -43,6 +45,11 @@ _MOST_IN_CONTENTS = 255
 _CONTENTS = regex.compile(rb"CTOC(?P<size>.{4})..(?=toc\0)", regex.DOTALL)
 _TOP_LEVEL, _ORDERED = 2, 1
 _UTF_16_NOTHING = "".encode("utf-16") + b"\0\0"
+_INFO_CHUNKS = {
+    **{"title": b"INAM", "artist": b"IART", "comment": b"ICMT"},
+    **{"language": b"ILNG", "encoded_by": b"ISFT"},
+}
+_RIFF_SIZE_AT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +209,52 @@ def _frame(name: bytes, body: bytes) -> bytes:
 
 def _find_three_letters(language: str | None) -> str | None:
     return _THREE_LETTERS.get((language or "").split("-")[0])
+
+
+def encode_wav_tags(tags: FileTags, rate_hz: int) -> bytes:
+    """Tags as chunks for the end of a WAV, where they move no sample.
+
+    Most programs read INFO; taggers read only ID3, which also has the cover. Cue points are the
+    markers of audio editors and FFmpeg's chapters, of which it would list those of ID3 once more.
+    Text is UTF-8, as FFmpeg and libsndfile read it.
+
+    Source: Multimedia Programming Interface and Data Specifications 1.0 (RIFF), chapters 2 and 3.
+    """
+    id3 = io.BytesIO()
+    write_id3(id3, replace(tags, chapters=()))
+    fields = tags.fields().items()
+    info = [_text_chunk(_INFO_CHUNKS[name], text) for name, text in fields if name in _INFO_CHUNKS]
+    chunks = [_chunk(b"LIST", b"INFO", *info)]
+    if tags.chapters:
+        starts = [round(chapter.start_s * rate_hz) for chapter in tags.chapters]
+        points = [
+            struct.pack("<II4sIII", number, start, b"data", 0, 0, start)
+            for number, start in enumerate(starts, start=1)
+        ]
+        labels = [
+            _text_chunk(b"labl", chapter.title, struct.pack("<I", number))
+            for number, chapter in enumerate(tags.chapters, start=1)
+        ]
+        chunks += [_chunk(b"cue ", struct.pack("<I", len(points)), *points)]
+        chunks += [_chunk(b"LIST", b"adtl", *labels)]
+    return b"".join([*chunks, _chunk(b"id3 ", id3.getvalue())])
+
+
+def append_to_wav(file: BinaryIO, chunks: bytes) -> None:
+    """Add chunks to a whole WAV, which is open for writing and begins where the file does."""
+    size_bytes = file.seek(0, io.SEEK_END) + len(chunks)
+    file.write(chunks)
+    file.seek(_RIFF_SIZE_AT)
+    file.write(struct.pack("<I", size_bytes - 8))
+
+
+def _text_chunk(name: bytes, text: str, head: bytes = b"") -> bytes:
+    return _chunk(name, head, text.encode(), b"\0")
+
+
+def _chunk(name: bytes, *parts: bytes) -> bytes:
+    body = b"".join(parts)
+    return struct.pack("<4sI", name, len(body)) + body + bytes(len(body) % 2)
 
 
 def set_tags(container: Any, tags: FileTags) -> None:

@@ -94,6 +94,7 @@ class Scene:
         tags: What a file says of it, without the chapters.
         write_captions: Times what is said, which may take a while, and writes captions by suffix.
         kept_loudness: Keeps what is measured; None measures each time.
+        wav_tags: Whether a WAV of the scene carries them.
     """
 
     timeline: Timeline
@@ -102,6 +103,7 @@ class Scene:
     tags: FileTags = field(default_factory=FileTags)
     write_captions: Callable[[], Mapping[str, bytes]] = field(default=dict, compare=False)
     kept_loudness: LoudnessStore | None = field(default=None, compare=False)
+    wav_tags: bool = True
 
     def described(self, title: str, engine_titles: Mapping[str, str]) -> Scene:
         """The scene with a title, and its engines named for people."""
@@ -168,7 +170,7 @@ class Scene:
             documents = {f"scene{suffix}": data for suffix, data in self.write_captions().items()}
         if options.podcast and _is_zip(path):
             documents |= self.write_podcast_files()
-        return FileForm(tags, mp3, options.kbps, options.names, documents)
+        return FileForm(tags, mp3, options.kbps, options.names, documents, self.wav_tags)
 
     def write_podcast_files(self) -> dict[str, bytes]:
         """Chapters, where there are any, and transcript by their names."""

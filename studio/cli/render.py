@@ -119,9 +119,11 @@ def _say(failure: SegmentFailure, more: str) -> None:
 
 def _sum(job: Job, written: Written | None) -> str:
     summary = job.summarize()
+    n_lines = len(job.spec.plan.number_lines())
+    failed = {job.records[one.segment_idx].segment.line_idx for one in job.list_failures()}
     text = (
         f"{written.out if written else 'Nothing was written'}: {summary.audio_s:.1f} s of audio in "
-        f"{summary.wall_s:.2f} s, {summary.failed} of {len(job.records)} segments failed, "
+        f"{summary.wall_s:.2f} s, {len(failed)} of {n_lines} lines failed, "
         f"at most {summary.max_in_flight} in flight with {job.spec.backend_name}"
     )
     return f"{text}, {written.loudness}" if written and written.loudness else text

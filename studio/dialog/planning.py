@@ -50,7 +50,11 @@ Span = tuple[int, int]
 _CLAUSE_ENDS = regex.compile(r"[,;:—–…][\p{Pf}\p{Pe}\"']*(?=\s)|—|[，；：、،؛՝।]+")
 _SPACES = regex.compile(r"\s+")
 # Word boundaries of Unicode's annex 29, for scripts without spaces; marks stay with their word.
-_WORDS_WITH_MARKS = regex.compile(r"(?w)\b(?<![\p{Ps}\p{Pi}])(?![\p{Pe}\p{Pf}\p{Po}\p{Pd}\p{M}])")
+_WORDS_WITH_MARKS = regex.compile(
+    # Of Thai and Lao, which write no spaces, only where a syllable begins with its vowel.
+    r"(?w)\b(?<![\p{Ps}\p{Pi}])(?![\p{Pe}\p{Pf}\p{Po}\p{Pd}\p{M}])"
+    r"(?!(?![\u0e40-\u0e44\u0ec0-\u0ec4])[\p{Thai}\p{Lao}])"
+)
 _WORDS = regex.compile(r"(?w)\b")
 _LEVELS = (_CLAUSE_ENDS, _SPACES, _WORDS_WITH_MARKS, _WORDS)
 

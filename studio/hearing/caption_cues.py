@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import regex
 
@@ -21,11 +21,16 @@ MAX_LINE_CHARS = 42
 
 MAX_CAPTION_CHARS = 2 * MAX_LINE_CHARS
 
+_SNAP_CHARS = 20  # a break is better within half as many characters of a word's middle
+
 MIN_CAPTION_S = 5 / 6
 MAX_CAPTION_S = 7.0
 _CHARS_PER_S = 17.0
+_LEAST_PAUSE_S = 0.1  # shorter ones are within words, too
 _WIDE = frozenset("WF")
 _GRAPHEME = regex.compile(r"\X")
+_LEADING_VOWELS = frozenset("\u0e40\u0e41\u0e42\u0e43\u0e44\u0ec0\u0ec1\u0ec2\u0ec3\u0ec4")
+"""Of Thai and Lao, which write no spaces between words: a syllable begins with one of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +70,16 @@ def divide_cue(cue: CaptionCue, text: str) -> Iterator[CaptionCue]:
         text: The text of its line.
     """
     said = text[cue.start : cue.end]
-    is_too_long = cue.end_s - cue.start_s > MAX_CAPTION_S
     if len(cue.words) < 2:
         yield from _divide_word(cue, text)
         return
-    if not (is_too_long or find_break(said) is None):
+    is_too_long = cue.end_s - cue.start_s > MAX_CAPTION_S
+    is_held = find_break(said) is not None
+    place, shorter_s = _find_place(cue, text, at_pause=is_held)
+    is_flash = shorter_s < MIN_CAPTION_S and find_break(said, anywhere=True) is not None
+    if (is_held or is_flash) and not is_too_long:
         yield cue
         return
-    place = _find_pause(cue) if find_break(said) is not None else _find_middle(cue)
     before, after = cue.words[:place], cue.words[place:]
     edge = _find_edge(text, before[-1], after[0])
     for start, end, words in ((cue.start, edge, before), (edge, cue.end, after)):
@@ -84,27 +91,43 @@ def divide_cue(cue: CaptionCue, text: str) -> Iterator[CaptionCue]:
 
 
 def _divide_word(cue: CaptionCue, text: str) -> Iterator[CaptionCue]:
-    """Divide a word that two lines don't hold, such as an address; its parts share its time."""
+    """Divide a word that two lines don't hold, such as an address; its parts share its time.
+
+    So is what is written without spaces, where nobody knows of its words.
+    """
     said = text[cue.start : cue.end]
-    places = _list_graphemes(said)
-    if not places or find_break(said, anywhere=True) is not None:
+    places, breaks = _list_graphemes(said), set(_list_breaks(said))
+    is_too_long = cue.end_s - cue.start_s > MAX_CAPTION_S and breaks
+    if not places or not (is_too_long or find_break(said, anywhere=True) is None):
         yield cue
         return
-    place = min(places, key=lambda at: abs(len(said) - 2 * at))
+    place = min(places, key=lambda at: abs(len(said) - 2 * at) - _SNAP_CHARS * (at in breaks))
     edge, edge_s = cue.start + place, cue.start_s + (cue.end_s - cue.start_s) * place / len(said)
     yield from _divide_word(replace(cue, end=edge, end_s=edge_s), text)
     yield from _divide_word(replace(cue, start=edge, start_s=edge_s, words=()), text)
 
 
-def _find_pause(cue: CaptionCue) -> int:
-    """The word after the longest pause."""
-    pauses = [after.start_s - before.end_s for before, after in pairwise(cue.words)]
-    return 1 + max(range(len(pauses)), key=pauses.__getitem__)
+def _find_place(cue: CaptionCue, text: str, *, at_pause: bool) -> tuple[int, float]:
+    """The word with which the second part of a cue begins, and how long the shorter part is said.
 
-
-def _find_middle(cue: CaptionCue) -> int:
+    It is the one nearest to the middle, or after the longest pause, of those that leave each part
+    time to be read; where there is none, the parts are as long as each other.
+    """
     middle = (cue.start + cue.end) / 2
-    return min(range(1, len(cue.words)), key=lambda at: abs(cue.words[at].start - middle))
+
+    def shorter_s(at: int) -> float:
+        return min(cue.words[at - 1].end_s - cue.start_s, cue.end_s - cue.words[at].start_s)
+
+    def rank(at: int) -> tuple[bool, int, float]:
+        before, after = cue.words[at - 1], cue.words[at]
+        is_word = _may_break(text[after.start - 1], text[after.start])
+        pause_s = after.start_s - before.end_s if at_pause else 0.0
+        return not is_word, -round(pause_s / _LEAST_PAUSE_S), abs(after.start - middle)
+
+    places = range(1, len(cue.words))
+    lasting = [at for at in places if shorter_s(at) >= MIN_CAPTION_S]
+    place = min(lasting, key=rank) if lasting else max(places, key=shorter_s)
+    return place, shorter_s(place)
 
 
 def _find_edge(text: str, before: WordTime, after: WordTime) -> int:
@@ -171,9 +194,11 @@ def _list_breaks(text: str) -> list[int]:
 
 
 def _may_break(before: str, after: str) -> bool:
-    """Whether a line may end between two characters: at a space, or beside a wide letter."""
+    """Whether a line may end there: at a space, beside a wide letter, before a leading vowel."""
     if before.isspace():
         return True
+    if after in _LEADING_VOWELS:
+        return unicodedata.category(before)[0] in "LM"
     is_letter = unicodedata.category(after)[0] in "LN"
     return is_letter and _is_wide(before) and _is_wide(after)
 

@@ -30,6 +30,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from studio.audio.decode import DEFAULT_LIMITS
+from studio.audio.file_tags import SOFTWARE
 from studio.audio.guarded_decode import decode_guarded
 from studio.errors import AudioRejected, Conflict, FormatNewer, NotFound, StorageFailed
 from studio.project.document import Document, LineKind, check_audio_name, count_numbered
@@ -151,7 +152,7 @@ class ProjectFolder:
             try:
                 # In the journal, too, which must be complete without the snapshot.
                 history = History(journal, Document(), Marks())
-                history.record(document, Author(), at_s, EntryKind.MADE)
+                history.record(document, Author(SOFTWARE), at_s, EntryKind.MADE)
                 journal.sync()
             finally:
                 journal.close()

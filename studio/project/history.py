@@ -37,6 +37,9 @@ _KIND = re.compile(rb'"kind":"(\w+)"')
 
 _MAX_ENTRY_BYTES = 200_000_000
 """Limit of one line, ten times that of the largest edit."""
+_PIECE_BYTES = 16_384
+_MAX_PIECES = _MAX_ENTRY_BYTES // _PIECE_BYTES
+_CLIENT = re.compile(rb'"client":"([^"\\]*)"')
 
 Entry = dict[str, Any]
 
@@ -131,6 +134,15 @@ class Journal:
         """
         return self._read_entry(start).entry
 
+    @property
+    def maker(self) -> str:
+        """The client of its first entry: the studio that made the project; empty if unknown."""
+        with storage_errors(self._path):
+            self._file.seek(0)
+            # An entry begins with it, and the first may be large: no text in it holds these quotes.
+            found = _CLIENT.search(self._file.read(_PIECE_BYTES))
+        return found[1].decode("utf-8", "replace") if found else ""
+
     def replay(self, start: int = 0) -> Iterator[StoredEntry]:
         """Yield entries from an offset on; a damaged one and all after it are moved aside."""
         while start < self._size:
@@ -166,11 +178,14 @@ class Journal:
     def _read_entry(self, start: int) -> StoredEntry:
         with storage_errors(self._path):
             self._file.seek(start)
-            data = b""
-            while not data.endswith(b"\n") and (more := self._file.readline(_MAX_ENTRY_BYTES)):
-                data += more
-                if len(data) > _MAX_ENTRY_BYTES:
+            pieces: list[bytes] = []
+            # Not by `readline`, which takes each byte by itself from a file without a buffer.
+            while len(pieces) < _MAX_PIECES and (piece := self._file.read(_PIECE_BYTES)):
+                end = piece.find(b"\n") + 1
+                pieces.append(piece[:end] if end else piece)
+                if end:
                     break
+        data = b"".join(pieces)
         entry = decode_entry(data)
         if entry is None:
             raise StorageFailed(f"The history in “{self._path.name}” is damaged at byte {start}.")
@@ -346,7 +361,8 @@ class Author:
     """Who made an edit.
 
     Attributes:
-        client: The page, as `person-page` or any other id; empty for the studio itself.
+        client: The page, as `person-page` or any other id; empty for the studio itself, which names
+            itself in the entry that makes a project.
         group: Edits of one group in quick succession are one step of undo.
         edit_id: An edit with the same id takes effect only once.
     """

@@ -62,6 +62,7 @@ class Recovery:
         last_at_s: The time of the last change before the damage; 0 if unknown.
         edit_ids: The ids of edits that were applied.
         is_alone: Whether the snapshot is of another history, so that it doesn't count.
+        maker: As `Journal.maker`.
     """
 
     base: Document
@@ -71,6 +72,7 @@ class Recovery:
     last_at_s: float = 0.0
     edit_ids: list[str] = field(default_factory=list)
     is_alone: bool = False
+    maker: str = ""
 
     @property
     def latest_at_s(self) -> float:
@@ -117,6 +119,16 @@ def recover_document(path: Path, known: Document, known_bytes: int, known_rev: i
         OSError: It can't be read.
     """
     pieces = list(read_pieces(path))
+    found = _recover(pieces, known, known_bytes, known_rev)
+    entries = (one.entry for one in pieces if isinstance(one, StoredEntry))
+    made = (entry for entry in entries if entry["kind"] == EntryKind.MADE)
+    found.maker = next(made, {}).get("client", "")
+    return found
+
+
+def _recover(
+    pieces: Sequence[Piece], known: Document, known_bytes: int, known_rev: int
+) -> Recovery:
     before = [one for one in pieces if one.start < known_bytes]
     after = pieces[len(before) :]
     if not _is_place(before, after, known_bytes, known_rev):
@@ -270,7 +282,7 @@ def build_journal(found: Recovery, known: Marks) -> tuple[bytes, Marks]:
     whole: Entry = {
         "rev": first_rev,
         "at": found.last_at_s,
-        "client": "",
+        "client": found.maker,
         "kind": EntryKind.MADE,
         "joined": False,
         "below": None,

@@ -106,6 +106,7 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
         lambda: write_scene_captions(
             _time_entries(session, timeline, dict(numbered))[0], timeline.duration_s
         ),
+        wav_tags=session.has_wav_tags,
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from studio.audio.clip import Clip
+from studio.audio.file_tags import PRODUCT
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Dialog, Notice, spelling_notices
@@ -400,6 +401,12 @@ class ProjectSession:
         """Move the play-head, as `ProjectRenderer.focus`."""
         with self._lock_for_change():
             self._renderer.focus(line_id)
+
+    @property
+    def has_wav_tags(self) -> bool:
+        """Whether its WAVs carry tags; since they do, a project's history names its studio."""
+        with self.lock:
+            return self._state.journal.maker.partition(" ")[0] == PRODUCT
 
     def freeze(self) -> FrozenFolder:
         """A consistent view of its files, to be packed or copied while others go on editing.

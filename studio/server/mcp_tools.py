@@ -73,7 +73,9 @@ class ReadArguments(_Arguments):
     """Read a project's lines."""
 
     project_id: str = Field(max_length=100, description="Of list_projects.")
-    first: int = Field(1, ge=1, description="The row to begin with; pauses are rows, too.")
+    first: int = Field(
+        1, ge=1, description="The row to begin with, of n_rows; pauses are rows, too."
+    )
     limit: int = Field(_MAX_LINES, ge=1, le=_MAX_LINES)
 
 
@@ -181,7 +183,8 @@ async def _read_project(call: _ToolCall, given: ReadArguments) -> Content:
         for line in list(document)[given.first - 1 : given.first - 1 + given.limit]
     ]
     lines = [{key: value for key, value in line.items() if value is not None} for line in lines]
-    return [_say({"name": document.name, "n_lines": len(document.order), "lines": lines})]
+    about = {"name": document.name, "n_lines": len(numbers), "n_rows": len(document.order)}
+    return [_say({**about, "lines": lines})]
 
 
 async def _propose_edits(call: _ToolCall, given: ProposeArguments) -> Content:

@@ -106,7 +106,7 @@ class ProgramCalls:
             )
             return SpokenScene(
                 made,
-                lines=sum(isinstance(line, Speech) for line in dialog),
+                lines=len(job.spec.plan.number_lines()),
                 audio_s=scene.timeline.duration_s,
                 failed=tuple(
                     f"Line {one.line_number}: {one.message}" for one in job.list_failures()

@@ -44,7 +44,7 @@ class SpokenScene:
 
     Attributes:
         file: The audio.
-        lines: How many lines are spoken in it.
+        lines: How many lines it has as the page counts them, those that failed among them.
         audio_s: Its length.
         failed: Lines that couldn't be spoken and are left out, and why.
         notices: What was left out of the text, and what the voices can't do.

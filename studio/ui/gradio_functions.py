@@ -67,7 +67,8 @@ class GradioFunctions:
             The audio.
         """
         with _refusals():
-            return _file_data(await self._calls().speak(text, voice, seed))
+            _check_texts(text=text, voice=voice)
+            return _file_data(await self._calls().speak(text, voice, _read_seed(seed)))
 
     async def dialog(
         self,
@@ -90,10 +91,11 @@ class GradioFunctions:
             The audio, and how it went: `lines`, `audio_s`, `failed`, `notices`.
         """
         with _refusals():
+            _check_texts(script=script, voices=voices, loudness=loudness, audio_format=audio_format)
             made = await self._calls().render(
                 script,
                 voices=_read_voices(voices),
-                seed=seed,
+                seed=_read_seed(seed),
                 loudness=loudness,
                 audio_format=audio_format,
             )
@@ -129,6 +131,7 @@ class GradioFunctions:
             The voice's name.
         """
         with _refusals():
+            _check_texts(name=name, transcript=transcript)
             return self._calls().add_voice(
                 _id_of(recording), name, consent=consent, transcript=transcript
             )
@@ -147,6 +150,7 @@ class GradioFunctions:
             The audio, in mono; and `before` and `after`: `lufs`, `true_peak_db`, `rms_db` and more.
         """
         with _refusals():
+            _check_texts(target=target, audio_format=audio_format)
             made, before, after = self._calls().change_loudness(
                 _id_of(recording), target, audio_format
             )
@@ -190,6 +194,21 @@ def _id_of(recording: Any) -> str:
     if not isinstance(recording, str):
         raise BadInput("Send the recording as a file, such as handle_file('voice.wav').")
     return recording
+
+
+def _check_texts(**given: object) -> None:
+    """Check arguments that are texts, as Gradio passes on whatever is sent."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise BadInput(f"The argument {name} is a text; {value!r:.40} can't be used.")
+
+
+def _read_seed(seed: object) -> int | None:
+    if isinstance(seed, float) and seed.is_integer():  # as JavaScript may write it
+        seed = int(seed)
+    if seed is not None and not isinstance(seed, int):
+        raise BadInput(f"The seed {seed!s:.40} can't be used: write a whole number from 0 up.")
+    return seed
 
 
 def _read_voices(written: str) -> Mapping[str, str]:

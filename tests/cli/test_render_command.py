@@ -70,6 +70,15 @@ def test_the_sample_dialogs_render_whole(command: Command, script: Path) -> None
     assert command.report["out"] == str(command.out)
 
 
+def test_its_summary_counts_lines_as_the_page_does(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = command.write("# Act\nIda: One. [pause] Two.\n[pause:1s]\nTom: !!!\nTom: Three.")
+    where = ["-o", str(command.out), "--workspace", str(command.folder / "workspace")]
+    main(["render", str(script), "--backend", "draft", *where])
+    assert ", 1 of 3 lines failed, " in capsys.readouterr().out
+
+
 def test_the_scene_is_the_sum_of_its_parts(command: Command) -> None:
     script = command.write("Ida: One.\n[pause:1.25s]\nTom: Two. [pause] Three.\nIda: Four.")
     assert command.run(script) == 0

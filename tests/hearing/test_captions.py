@@ -98,6 +98,42 @@ def test_a_caption_is_over_after_7_s() -> None:
     assert words_of(cues) == slow.text
 
 
+def shown(line: TimedLine) -> list[str]:
+    return [cue.text for cue in read([line], TimingFormat.CAPTIONS_SRT, line.end_s)]
+
+
+def test_no_caption_flashes_past_where_another_place_leaves_time() -> None:
+    """The draft voice says such sentences without a pause."""
+    compound = "Donaudampfschifffahrtsgesellschaftskapitänswitwenrentenauszahlungsstelle"
+    words = [("Die", 0.1), (compound, 3.8), ("hat", 0.2), ("heute", 0.4), ("geschlossen.", 0.9)]
+    text = " ".join(word for word, _ in words)
+    placed, at, at_s = [], 0, 0.0
+    for word, lasts_s in words:
+        placed.append(WordTime(word, at, at + len(word), at_s, at_s + lasts_s))
+        at, at_s = at + len(word) + 1, at_s + lasts_s
+    line = TimedLine(1, "Ivo", text, 0.0, at_s, tuple(placed), language="de")
+    cues = read([line], TimingFormat.CAPTIONS_SRT, at_s)
+    assert words_of(cues).replace(" ", "") == text.replace(" ", "")
+    assert min(cue.end - cue.start for cue in cues) >= 833
+    slow = said("One word after the other comes here.", word_s=1.1)
+    assert [len(one.split()) for one in shown(slow)] == [4, 3]
+    chinese = "今天天气非常好所以我们决定一起去公园散步然后在车站前面新开的咖啡馆"
+    line = said(" ".join(chinese), word_s=0.4)
+    places = [replace(word, start=n, end=n + 1) for n, word in enumerate(line.words)]
+    line = replace(line, text=chinese, words=tuple(places), language="zh")
+    assert [len(one) for one in shown(line)] == [16, 17]
+
+
+def test_what_is_written_without_spaces_is_divided_by_time_and_at_syllables() -> None:
+    thai = "วันนี้อากาศดีมากเราจึงตัดสินใจไปเดินเล่นที่สวนสาธารณะแล้วไปอ่านหนังสือที่ร้านกาแฟเปิดใหม่"
+    line = TimedLine(1, "Som", thai, 0.0, 10.0, language="th")
+    cues = read([line], TimingFormat.CAPTIONS_SRT, 10.0)
+    assert max(cue.end - cue.start for cue in cues) <= 7000
+    rows = [row for cue in cues for row in cue.text.split("\n")]
+    assert "".join(rows) == thai
+    assert {row[0] for row in rows[1:]} <= set("เแโใไ")
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text("abc,. !日本", min_size=1, max_size=14), min_size=1, max_size=30))
 def test_no_word_is_lost_and_no_time_goes_back(words: list[str]) -> None:

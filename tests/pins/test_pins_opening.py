@@ -49,6 +49,12 @@ def test_it_answers_as_it_did(client: httpx.Client, address: str) -> None:
     assert differences(KEPT["answers"][address], answer_of(address, answer)) == []
 
 
+def test_its_wav_is_as_long_as_it_was(client: httpx.Client) -> None:
+    """44 bytes and its samples: what later studios say in the WAVs of new projects isn't in it."""
+    scene = client.get(f"/studio/projects/{IDS['scene']}/export?format=wav").content
+    assert len(scene) == 44 + len(samples_of(scene))
+
+
 @same_packages
 @pytest.mark.parametrize("name", ["batched qwen", "batched turbo"])
 def test_takes_of_engines_that_had_another_name_still_are_what_their_line_says(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import soundfile
-from project_scenes import rendered, until
+from project_scenes import IDA, Bench, document_of, ops, rendered, until
 
 from studio.audio.mastering import Mastering, parse_target
 from studio.audio.scene_file import ExportOptions
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import Conflict, NotFound
+from studio.project.document import Document, ProjectLine
+from studio.project.history import Author, EntryKind, History, Journal, Marks
+from studio.project.project_file import write_archive
 from studio.project.scene_export import (
     FAULT_MESSAGE,
     MAX_RUNNING,
@@ -25,6 +29,7 @@ from studio.project.scene_export import (
 )
 from studio.project.session import ProjectSession
 from studio.services.studio import Studio
+from studio.storage.disk import Disk
 
 SCRIPT = "Ida: The lamp is still burning.\n[pause:1s]\nTom: Is it?"
 
@@ -200,3 +205,60 @@ def test_a_file_names_each_speaker_as_written_first_and_the_language_that_was_sp
     assert tags.speakers == ("IDA", "Tom")
     assert tags.language == "en-US"  # the draft voice takes Latin letters for that
     assert tags.engines == ("Draft voice (eSpeak NG)",)
+
+
+def wav_of(session: ProjectSession, folder: Path) -> bytes:
+    path = folder / "scene.wav"
+    build_scene(session).write(path)
+    return path.read_bytes()
+
+
+def test_a_new_projects_wav_carries_tags_whatever_becomes_of_it(
+    studio: Studio, session: ProjectSession, tmp_path: Path
+) -> None:
+    tagged = wav_of(session, tmp_path)
+    sound_bytes = 44 + 2 * build_scene(session).timeline.n_samples
+    assert b"INAM\x06\0\0\0Scene\0" in tagged[sound_bytes:]
+    session.edit(ops({"op": "settings", "fields": {"seed": 3}}), IDA, session.rev)
+    session.undo(IDA, session.rev)
+    assert wav_of(session, tmp_path) == tagged
+    write_archive(session, tmp_path / "scene.tableread.zip")
+    with (tmp_path / "scene.tableread.zip").open("rb") as file:
+        assert wav_of(studio.projects.import_file(file), tmp_path) == tagged
+    copy = studio.projects.duplicate(session.project_id)
+    assert wav_of(copy, tmp_path).replace(b"Scene (copy)", b"Scene") != wav_of(copy, tmp_path)
+    assert json.loads((session.folder.root / "project.json").read_bytes())["version"] == 1
+
+
+def test_a_project_is_as_old_as_its_history_says(bench: Bench) -> None:
+    session = bench.make(document_of(2))
+    session.edit(ops({"op": "rename", "name": "Renamed"}), IDA, session.rev)
+    session.close()
+    (bench.root / "abc" / "project.json").unlink()
+    again = bench.open()
+    assert again.has_wav_tags
+    again.close()
+    journal = bench.root / "abc" / "edits.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b"Renamed", b"Remaned"))
+    mended = bench.open()
+    assert mended.folder.notices
+    assert mended.has_wav_tags
+    bench.kill(mended)
+
+
+def test_the_wav_of_a_project_from_before_there_were_tags_stays_the_same(
+    studio: Studio, tmp_path: Path
+) -> None:
+    line = ProjectLine("0" * 12, speaker="Ida", text="The lamp is still burning.")
+    document = Document("Old", {line.line_id: line}, (line.line_id,))
+    root = studio.options.workspace / "projects" / "0123456789ab"
+    root.mkdir(parents=True)
+    journal = Journal(root / "edits.jsonl", Disk())
+    History(journal, Document(), Marks()).record(document, Author(), 1_000.0, EntryKind.MADE)
+    journal.close()
+    session = studio.projects.open(root.name)
+    rendered(session)
+    session.edit(ops({"op": "settings", "fields": {"gap_s": 0.5}}), IDA, session.rev)
+    (take,) = session.take_store
+    for one in (session, studio.projects.duplicate(root.name)):
+        assert len(wav_of(one, tmp_path)) == 44 + 2 * take.samples

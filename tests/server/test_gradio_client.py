@@ -92,6 +92,13 @@ def test_a_refusal_has_its_words(client: Client) -> None:
         client.predict(SCRIPT, voices="Tom", api_name="/dialog")
     with pytest.raises(AppError, match="Send the recording as a file"):
         client.predict(None, "Vera", consent=True, api_name="/add_voice")
+    for given, said in (
+        ({"text": 5}, "argument text is a text; 5 "),
+        ({"text": "Hi.", "voice": None}, "argument voice is a text; None "),
+        ({"text": "Hi.", "voice": "Ida", "seed": "abc"}, "seed abc can't be used"),
+    ):
+        with pytest.raises(AppError, match=said):
+            client.predict(**given, api_name="/speak")
     with pytest.raises(AppError, match="isn't here any more"):
         client.predict("https://example.com/a.wav", "Vera", consent=True, api_name="/add_voice")
 

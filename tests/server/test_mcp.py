@@ -144,13 +144,20 @@ async def test_proposed_edits_wait_for_the_page(http: httpx.Client) -> None:
 
 
 async def test_lines_are_numbered_as_on_the_page(http: httpx.Client) -> None:
-    script = "## One\nIda: Good evening.\n[pause:1s]\n# note\nTom: How long?"
+    script = "## One\nIda: Good evening.\n[pause:1s]\n# note\nTom: How long?\n[audio: bell.wav]"
     project_id = http.post("/studio/projects", json={"name": "S", "text": script}).json()[
         "project_id"
     ]
     async with connected(http) as session:
         whole = await call(session, "read_project", project_id=project_id)
         rest = await call(session, "read_project", project_id=project_id, first=3)
+        listed = await call(session, "list_projects")
+        made = json.loads(
+            (await session.call_tool("render_scene", {"script": script})).content[0].text
+        )
+    assert (whole["n_lines"], whole["n_rows"], made["lines"]) == (3, 6, 3)
+    assert [one["lines"] for one in listed if one["project_id"] == project_id] == [3]
+    assert made["failed"] == ["Line 6: The audio file “bell.wav” can't be used here."]
     numbers = [(line["kind"], line.get("number")) for line in whole["lines"]]
     assert numbers == [
         ("heading", None),
@@ -158,6 +165,7 @@ async def test_lines_are_numbered_as_on_the_page(http: httpx.Client) -> None:
         ("silence", None),
         ("note", None),
         ("speech", 2),
+        ("audio", 3),
     ]
     assert rest["lines"] == whole["lines"][2:]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from studio.project.history import Author
 from studio.project.line_states import LineState
 from studio.project.ops import OPS_ADAPTER
 from studio.project.session import ProjectSession
+from studio.services.line_recordings import MAX_RECORDED_S
 from studio.services.studio import Studio, StudioOptions
 
 ME = Author("me-1")
@@ -247,6 +249,12 @@ def test_silence_and_what_is_too_long_are_refused(studio, session, tmp_path):
     with pytest.raises(AudioRejected, match="5 minutes"):
         record(studio, session, tmp_path / "long.wav")
     assert session.list_takes(session.document.order[0]) == []
+
+
+def test_the_page_stops_before_a_recording_is_too_long_to_be_taken():
+    page = Path(__file__).parents[2] / "assets" / "page" / "editor" / "line_recorder.js"
+    (longest_s,) = re.findall(r"LONGEST_S = (\d+);", page.read_text("utf-8"))
+    assert 240 <= int(longest_s) <= MAX_RECORDED_S - 5
 
 
 def test_no_sound_locked_lines_and_pauses_are_refused(studio, session, tmp_path):

@@ -130,6 +130,14 @@ def test_keys_and_numbers_do_the_same(page, write):
     lasts(page, len(sound))
 
 
+def test_a_scene_is_as_long_at_a_glance_as_on_the_timeline(page, write):
+    write(THREE, 3)
+    make(page)
+    page.evaluate("() => window.tableread.project.editSettings({ gap_s: 20 })")
+    expect(page.locator("#clock-whole")).to_have_text("0:38")
+    expect(page.locator("#scene-length")).to_have_text("0:38")
+
+
 def test_an_audio_line_has_a_gap_by_number_and_none_of_a_lines_other_settings(page, write):
     write("Mara: One.\n[audio: door.wav]\nTomas: Two.", 3)
     page.click("#lines .line[data-kind=audio] .line-grip")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import soundfile
-from ui_steps import NAMELESS, saved, studio_url, violations
+from ui_steps import NAMELESS, fill, saved, studio_url, violations
 
 pytestmark = pytest.mark.browser
 
@@ -201,6 +201,56 @@ def test_what_keeps_the_microphone_away_is_said(open_page, fault, said):
     assert page.is_enabled("#record-choose")
 
 
+def test_a_microphone_that_is_disconnected_ends_the_recording(open_page):
+    page = open_page()
+    fill(page, "Ida: How long?", 1)
+    page.evaluate("""() => {
+      const devices = navigator.mediaDevices;
+      const ask = devices.getUserMedia.bind(devices);
+      devices.getUserMedia = async (how) => (window.microphone = await ask(how));
+    }""")
+    unplug = "() => window.microphone.getTracks().forEach((track) => track.stop())"
+    said = page.locator("#record-panel .sheet-message")
+    page.click("#lines .line-number")
+    page.click("#act-record")
+    page.click(GO)
+    recorded_for(page, 1)
+    page.evaluate(unplug)
+    said.filter(has_text="Saved, but: The microphone was disconnected.").wait_for()
+    assert takes(page)[0][0] == 1
+    page.click(GO)
+    state(page, "counting")
+    page.evaluate(unplug)
+    state(page, "idle")
+    said.filter(has_text="The microphone was disconnected.").wait_for()
+    assert takes(page)[0][0] == 1
+
+
+def test_the_browser_asks_before_a_recording_is_left(server, browser):
+    context = browser.new_context()
+    context.set_default_timeout(45_000)
+    page, asked = context.new_page(), []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    try:
+        page.goto(server.url)
+        page.wait_for_selector("body[data-tableread=ready]")
+        fill(page, "Ida: How long?", 1)
+        page.click("#lines .line-number")
+        page.click("#act-record")
+        page.click(GO)
+        recorded_for(page, 1)
+        page.evaluate("() => void setTimeout(() => location.reload())")
+        recorded_for(page, 3)
+        assert asked == ["beforeunload"]
+        page.click(GO)
+        page.wait_for_selector("#record-state:has-text('Saved as take 1.')")
+        page.reload()
+        page.wait_for_selector("body[data-tableread=ready]")
+        assert asked == ["beforeunload"]
+    finally:
+        context.close()
+
+
 def test_silence_and_a_recording_that_clips_are_told(page, write, tmp_path):
     write("Ida: How long?", 1)
     page.click("#lines .line-number")
@@ -272,7 +322,8 @@ def test_a_comment_is_written_seen_resolved_and_undone(page, write):
 
 
 def test_a_table_read_follows_the_play_head_and_a_reader_goes_on_alone(page, write, browser):
-    project = write("## One\nIda: How long?\nTom: Not long.\n[pause: 1]\nIda: Good.", 5)
+    script = f"## One\nIda: How long?\nTom: Not long.\n[pause: 1]\nIda: Good.\nTom: {'On. ' * 400}"
+    project = write(script, 6)
     device = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
     device.set_default_timeout(45_000)
     phone = device.new_page()
@@ -287,7 +338,8 @@ def test_a_table_read_follows_the_play_head_and_a_reader_goes_on_alone(page, wri
         )
         phone.wait_for_selector("#text:text-is('Not long.')")
         assert phone.inner_text("#speaker") == "Tom"
-        assert phone.inner_text("#next li") == "Ida Good."
+        assert phone.inner_text("#place") == "2 / 4", "as the studio's page numbers them"
+        assert phone.locator("#next li").first.inner_text() == "Ida Good."
         assert phone.inner_text("#before") == "Ida: How long?"
         phone.keyboard.press("ArrowUp")
         phone.wait_for_selector("#text:text-is('How long?')")
@@ -302,6 +354,13 @@ def test_a_table_read_follows_the_play_head_and_a_reader_goes_on_alone(page, wri
             assert phone.evaluate("() => document.documentElement.scrollWidth") <= width
         page.evaluate("([id]) => window.tableread.playback.placeAt(id)", [order[4]])
         phone.wait_for_selector("#text:text-is('Good.')")
+        page.evaluate("([id]) => window.tableread.playback.placeAt(id)", [order[5]])
+        phone.wait_for_selector("#text:has-text('On. On.')")
+        phone.evaluate("() => scrollTo(0, 9999)")
+        phone.wait_for_function("() => scrollY > 400")
+        page.evaluate("([id]) => window.tableread.playback.placeAt(id)", [order[4]])
+        phone.wait_for_selector("#text:text-is('Good.')")
+        assert phone.evaluate("() => scrollY") == 0
         device.set_offline(True)
         phone.wait_for_selector("#message:has-text('Connection lost')")
         assert phone.inner_text("#text") == "Good."

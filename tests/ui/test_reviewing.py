@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 
 import pytest
 from serving import serving
@@ -96,6 +97,51 @@ def test_somebody_without_a_password_listens_comments_and_is_shut_out_again(shar
         owner.wait_for_selector("#reviews .sheet-message[data-kind=done]")
         reviewer.wait_for_selector("#message:has-text('has ended')")
         assert reviewer.locator(".row").count() == 0
+        assert faults == []
+    finally:
+        owner.context.close()
+        reviewer.context.close()
+
+
+def test_a_line_that_is_deleted_while_it_is_reviewed_ends_neither_sound_nor_comment(
+    shared, browser
+):
+    address, key = shared
+    faults = []
+    owner, reviewer = window(browser, faults), window(browser, faults)
+    try:
+        owner.goto(f"{address}{key}")
+        owner.wait_for_selector("body[data-tableread=ready]")
+        long = "This one takes so long to say that somebody may delete it on the way."
+        project = fill(owner, f"Ida: One.\nIda: {long}\nIda: Three.\nIda: Four.", 4)
+        make(owner)
+        made = owner.request.post(f"{address}/studio/projects/{project}/reviews", data={})
+        reviewer.goto(f"{address}/{made.json()['path']}")
+        reviewer.wait_for_selector(".row >> nth=3")
+        reviewer.evaluate(PRESSES)
+        row = reviewer.locator(".row").nth(1)
+        row.locator(".row-comment").click()
+        row.locator("textarea").fill("Slower.")
+        row.locator("input[name=author]").fill("Ruth")
+        reviewer.click("#play")
+        reviewer.wait_for_function(
+            "() => window.pressed.some(([text, on]) => on === 'true' && text.startsWith('This'))"
+        )
+        ids = owner.evaluate("() => window.tableread.project.view.order")
+        owner.evaluate(
+            "(id) => window.tableread.project.edit([{ op: 'delete', line_ids: [id] }])", ids[1]
+        )
+        reviewer.wait_for_function(
+            "() => window.pressed.some(([text, on]) => on === 'true' && text === 'Four.')"
+        )
+        pressed = reviewer.evaluate("() => window.pressed")
+        begun = [text for text, _ in groupby(text for text, on in pressed if on == "true")]
+        assert begun == ["One.", long, "Three.", "Four."]
+        assert reviewer.locator("textarea").input_value() == "Slower."
+        texts = reviewer.locator(".row-text").all_inner_texts()
+        assert texts == ["One.", long, "Three.", "Four."], "it stays where it was"
+        reviewer.click(".comment-form .primary")
+        reviewer.wait_for_selector(".form-fault:has-text('somebody deleted it')")
         assert faults == []
     finally:
         owner.context.close()

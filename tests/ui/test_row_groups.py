@@ -54,6 +54,32 @@ def test_rows_are_in_order_whatever_is_done_to_them(page, write, seed):
     saved(page)
 
 
+def insert_of(after, first, lines):
+    ids = [f"{first + n:012x}" for n in range(lines)]
+    made = [{"line_id": one, "speaker": "Mara", "text": f"New {one}."} for one in ids]
+    return ids, {"op": "insert", "after": after, "lines": made}
+
+
+@pytest.mark.parametrize("at", [None, 4, 24, 40])
+def test_many_rows_among_others_stand_in_groups_of_their_own(page, write, at):
+    project = write(scene(LINES), LINES)
+    order = line_ids(page)
+    page.locator("#lines .line-text").nth(27).click()  # in the second group
+    page.keyboard.press("End")
+    for first in (1, 1_001):
+        after = None if at is None else order[at]
+        ids, op = insert_of(after, first, 130)
+        by_tom(page, project, op)
+        start = 0 if after is None else order.index(after) + 1
+        order[start:start] = ids
+        page.wait_for_function(IN_ORDER, arg=",".join(order))
+    groups = page.evaluate(GROUPS)
+    assert [line for group in groups for line in group] == order
+    assert max(map(len, groups)) <= 50
+    page.keyboard.type(" Still here.")
+    assert page.evaluate("() => document.activeElement.textContent").endswith(" Still here.")
+
+
 def test_a_row_that_is_written_keeps_the_keyboard_while_others_come_and_go(page, write):
     project = write(scene(LINES), LINES)
     lines = line_ids(page)

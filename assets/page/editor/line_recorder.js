@@ -15,7 +15,7 @@ const ACTED_KEY = "tableread.acted";
 const COUNT = 3;
 const COUNT_MS = 1000;
 const SHOWN_MS = 100;
-const LONGEST_S = 300;
+const LONGEST_S = 295; // the studio takes 300, and a recording is longer than its clock when it is stopped
 const LABELS = { idle: t`Record`, opening: t`Cancel`, counting: t`Cancel`, recording: t`Stop`, sending: t`Cancel` };
 
 export class LineRecorder {
@@ -30,7 +30,7 @@ export class LineRecorder {
   #microphone = null;
   #began_ms = 0;
   #canAct = false;
-  /** What was recorded and isn't a take yet. @type {{blob: Blob, lineId: string} | null} */
+  /** What was recorded and isn't a take yet. @type {{blob: Blob, lineId: string, isCut: boolean} | null} */
   #unsent = null;
   /** @type {AbortController | null} */
   #sending = null;
@@ -68,6 +68,12 @@ export class LineRecorder {
     });
     this.#dialog.addEventListener("keydown", (event) => this.#key(event));
     this.#sheet.events.on("closed", () => this.#leave());
+    addEventListener("beforeunload", (event) => this.#isUnkept && event.preventDefault());
+  }
+
+  /** Whether something was said that is no take yet, so that the browser asks before it leaves. */
+  get #isUnkept() {
+    return this.#unsent !== null || this.#state === "recording" || this.#state === "sending";
   }
 
   get #line() {
@@ -190,11 +196,14 @@ export class LineRecorder {
       }
       if (isOver()) return undefined;
       microphone.start();
+      microphone.stopped.then(() => isOver() || this.#state !== "recording" || this.#finish(true));
       this.#began_ms = performance.now();
       this.#turn("recording");
       setText(byId("record-state"), t`Recording.`);
     } catch (error) {
       if (isOver()) return undefined;
+      this.#microphone?.close();
+      this.#microphone = null;
       this.#turn("idle");
       setText(byId("record-state"), "");
       this.#sheet.say(error.message);
@@ -214,21 +223,22 @@ export class LineRecorder {
     setTimeout(() => this.#tick(begun), SHOWN_MS);
   }
 
-  async #finish() {
+  /** @param {boolean} [isCut] whether the microphone was disconnected */
+  async #finish(isCut = false) {
     const microphone = this.#microphone;
     this.#microphone = null;
     this.#turn("sending");
-    await this.#keep(await microphone.stop());
+    await this.#keep(await microphone.stop(), isCut);
   }
 
-  /** Make a take of a recording. @param {Blob} blob */
-  async #keep(blob) {
-    this.#unsent = { blob, lineId: this.#lineId };
+  /** Make a take of a recording. @param {Blob} blob @param {boolean} [isCut] */
+  async #keep(blob, isCut = false) {
+    this.#unsent = { blob, lineId: this.#lineId, isCut };
     await this.#send(this.#acted);
   }
 
   async #send(acted) {
-    const { blob, lineId } = this.#unsent;
+    const { blob, lineId, isCut } = this.#unsent;
     const begun = (this.#begun += 1);
     const sending = (this.#sending = new AbortController());
     this.#sheet.say("");
@@ -239,7 +249,7 @@ export class LineRecorder {
       if (begun !== this.#begun) return;
       this.#unsent = null;
       this.#turn("idle");
-      this.#kept();
+      this.#kept(isCut);
     } catch (error) {
       if (error.name === "AbortError") return;
       if (begun === this.#begun) this.#failed(error, acted);
@@ -247,9 +257,9 @@ export class LineRecorder {
     }
   }
 
-  #kept() {
+  #kept(isCut) {
     const { take, n_takes: takes } = this.#line ?? {};
-    const doubts = take ? takeIssues(take) : [];
+    const doubts = [...(isCut ? [t`The microphone was disconnected.`] : []), ...(take ? takeIssues(take) : [])];
     setText(byId("record-state"), t`Saved as take ${takes}.`);
     if (doubts.length) this.#sheet.say(t`Saved, but: ${doubts.join(" ")}`);
     byId("record-go").focus();
@@ -271,6 +281,7 @@ export class LineRecorder {
     this.#microphone?.close();
     this.#microphone = null;
     this.#sending?.abort();
+    this.#unsent = null;
     this.#turn("idle");
     setText(byId("record-state"), t`Cancelled.`);
   }

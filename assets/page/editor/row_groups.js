@@ -1,6 +1,6 @@
 /** Rows stand in groups: of what is far out of sight, the browser lays out and looks through groups and not each of their rows. */
 
-/** A row that is put below the last one of so many begins a group. */
+/** A row that is put above or below so many begins a group; among twice as many, they become two. */
 const MOST = 25;
 /** More than the height above and below the list for which Chromium lays rows out ahead. */
 const NEAR = "2000px 0px";
@@ -40,9 +40,11 @@ export class RowGroups {
   /** Put a row below another one, or above all of them. @param {HTMLElement} row @param {Element | null} [above] */
   put(row, above) {
     const old = row.parentElement;
+    const isAmong = above?.nextElementSibling;
+    if (isAmong && above.parentElement.children.length >= 2 * MOST) this.#split(above);
     const group = above ? above.parentElement : this.#list.firstElementChild;
-    const isFull = above && !above.nextElementSibling && group.children.length >= MOST;
-    if (!group || isFull) this.#begin(group).append(row);
+    const isFull = !isAmong && group?.children.length >= MOST;
+    if (!group || isFull) this.#begin(above && group).append(row);
     else group.insertBefore(row, above ? above.nextElementSibling : group.firstElementChild);
     if (old) this.#left(old);
     this.touch(row);
@@ -60,11 +62,23 @@ export class RowGroups {
     this.#layOut(row.parentElement);
   }
 
+  /** What stands below a row comes into another group; where somebody writes there, it and what stands above does. */
+  #split(row) {
+    const group = row.parentElement;
+    const rows = [...group.children];
+    const at = rows.indexOf(row) + 1;
+    const isWritten = rows.slice(at).some((one) => one.contains(document.activeElement));
+    const other = this.#begin(isWritten ? group.previousElementSibling : group);
+    other.append(...(isWritten ? rows.slice(0, at) : rows.slice(at)));
+    this.#layOut(other);
+  }
+
+  /** A group below another one, or above all of them. */
   #begin(above) {
     const group = document.createElement("div");
     group.className = "line-group";
     group.setAttribute("role", "presentation");
-    return this.#list.insertBefore(group, above?.nextElementSibling ?? null);
+    return this.#list.insertBefore(group, above ? above.nextElementSibling : this.#list.firstElementChild);
   }
 
   #left(group) {

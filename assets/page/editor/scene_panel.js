@@ -4,7 +4,7 @@ import { afterPaint, byId, fromTemplate, setHidden, setText } from "../core/dom.
 import { formatClock } from "../core/format.js";
 import { t, translateServer } from "../core/texts.js";
 import { RATE_HZ } from "../document/document.js";
-import { Playlist } from "../playback/playlist.js";
+import { recordingTitle } from "./line_list.js";
 
 /** @import { Parts } from "../core/types" */
 
@@ -14,7 +14,7 @@ export class ScenePanel {
   #parts;
   #shown = "";
 
-  /** @param {Pick<Parts, "project" | "badges" | "selection">} parts */
+  /** @param {Pick<Parts, "project" | "player" | "badges" | "selection">} parts */
   constructor(parts) {
     this.#parts = parts;
     for (const name of /** @type {const} */ (["project.changed", "checks.changed", "selection.changed"])) {
@@ -26,9 +26,9 @@ export class ScenePanel {
   #soon = afterPaint(() => this.#parts.selection.ids.length || this.#show());
 
   #show() {
-    const { project } = this.#parts;
+    const { project, player } = this.#parts;
     const spoken = project.lines.filter(({ kind }) => kind !== "silence");
-    const { total, exact } = new Playlist(project.lines);
+    const { total, exact } = player.playlist;
     const ready = spoken.filter(({ state }) => state === "ready").length;
     const failed = spoken.filter(({ state }) => state === "failed").length;
     setHidden(byId("scene-facts"), spoken.length === 0);
@@ -42,7 +42,7 @@ export class ScenePanel {
   #showChecks() {
     const { project, badges } = this.#parts;
     const ids = badges.toCheck.slice(0, MOST_CHECKS);
-    const items = ids.map((lineId) => ({ lineId, text: project.line(lineId).text, why: this.#why(lineId) }));
+    const items = ids.map((lineId) => ({ lineId, text: titleOf(project.line(lineId)), why: this.#why(lineId) }));
     const shown = JSON.stringify(items);
     if (shown === this.#shown) return;
     this.#shown = shown;
@@ -66,4 +66,9 @@ export class ScenePanel {
     });
     return row;
   }
+}
+
+/** @param {import("../core/types").Line} line */
+function titleOf(line) {
+  return line.kind === "audio" ? recordingTitle(line) : line.text;
 }

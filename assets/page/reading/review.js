@@ -12,6 +12,7 @@ class ReviewPage {
   #lines = [];
   #colours = {};
   #playing = null;
+  #at = -1;
   #goesOn = false;
   #wait = 0;
   #mixer = null;
@@ -40,8 +41,16 @@ class ReviewPage {
     const list = byId("lines");
     const shown = this.#lines.map((line) => this.#row(line, comments.filter((one) => one.line_id === line.line_id)));
     const kept = new Set(shown);
-    [...list.children].filter((row) => !kept.has(row)).forEach((row) => row.remove());
-    shown.forEach((row, at) => list.children[at] === row || list.insertBefore(row, list.children[at] ?? null));
+    // Of a line that is deleted while somebody writes about it, the words stay; sending them says why they can't be.
+    const [left, gone] = [[], []];
+    for (const row of list.children) if (!kept.has(row)) (row.querySelector("form") ? left : gone).push(row);
+    for (const row of gone) row.remove();
+    let place = list.firstElementChild;
+    for (const row of shown) {
+      while (left.includes(place)) place = place.nextElementSibling;
+      if (row === place) place = place.nextElementSibling;
+      else list.insertBefore(row, place);
+    }
     this.#rows = new Map(this.#lines.map((line, at) => [line.line_id, shown[at]]));
   }
 
@@ -78,6 +87,7 @@ class ReviewPage {
 
   async #play(lineId, goesOn) {
     const line = this.#lines.find((one) => one.line_id === lineId);
+    if (!line) return this.#next(); // deleted in the pause before it
     this.#mark(lineId);
     this.#goesOn = goesOn;
     this.#audio.src = `${this.#base}/takes/${line.line_id}/${line.take_id}.wav`;
@@ -93,7 +103,8 @@ class ReviewPage {
 
   #next() {
     const at = this.#lines.findIndex((line) => line.line_id === this.#playing);
-    const next = this.#goesOn ? this.#lines.slice(at + 1).find((line) => line.take_id) : null;
+    const from = at < 0 ? this.#at : at + 1; // where a deleted line was, there is the one after it
+    const next = this.#goesOn ? this.#lines.slice(from).find((line) => line.take_id) : null;
     if (!next) return this.#stop();
     this.#mark(next.line_id);
     this.#wait = setTimeout(() => this.#play(next.line_id, true), 1000 * next.before_s);
@@ -121,6 +132,7 @@ class ReviewPage {
     };
     show(this.#rows.get(this.#playing), false);
     this.#playing = lineId;
+    this.#at = this.#lines.findIndex((line) => line.line_id === lineId);
     show(this.#rows.get(lineId), true);
     this.#rows.get(lineId)?.scrollIntoView({ block: "nearest" });
     byId("play").setAttribute("aria-pressed", String(lineId !== null));

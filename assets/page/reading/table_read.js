@@ -8,11 +8,14 @@ const SWIPE_PX = 60;
 
 /** What is said or announced: pauses aren't shown. */
 const isShown = ({ kind }) => kind !== "silence";
+/** What has a number on the studio's page. */
+const isNumbered = ({ kind }) => kind === "speech" || kind === "audio";
 
 class TableReadPage {
   #lines = [];
   #colours = {};
   #at = 0;
+  #shown;
   #heard = null;
   #follows = true;
 
@@ -67,8 +70,12 @@ class TableReadPage {
   #go(place) {
     this.#at = Math.max(0, Math.min(place, this.#lines.length - 1));
     const line = this.#lines[this.#at];
+    if (line?.line_id !== this.#shown) scrollTo(0, 0); // a long one before it was scrolled
+    this.#shown = line?.line_id;
+    const numbered = this.#lines.filter(isNumbered);
+    const number = numbered.indexOf(line) + 1;
     const before = this.#lines[this.#at - 1];
-    byId("place").textContent = this.#lines.length ? `${this.#at + 1} / ${this.#lines.length}` : "";
+    byId("place").textContent = number ? `${number} / ${numbered.length}` : "";
     byId("speaker").textContent = line ? whoOf(line) : "";
     byId("speaker").style.setProperty("--colour", safeColour(this.#colours[line?.speaker]));
     byId("text").textContent = line ? line.text : t`There are no lines yet.`;

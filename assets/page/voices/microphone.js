@@ -16,6 +16,8 @@ export class Microphone {
     this.#meter = loudness(stream);
     this.#recorder = new MediaRecorder(stream);
     this.#recorder.addEventListener("dataavailable", ({ data }) => this.#pieces.push(data));
+    /** Resolves when a recording ends, also because the microphone was disconnected. */
+    this.stopped = new Promise((done) => this.#recorder.addEventListener("stop", done, { once: true }));
   }
 
   /** The current level, 0 to 1. */
@@ -23,16 +25,16 @@ export class Microphone {
     return this.#meter.level();
   }
 
-  /** Record from now on. */
+  /** Record from now on. Throws if the microphone was disconnected. */
   start() {
+    if (!this.#stream.active) throw new Error(t`The microphone was disconnected.`);
     this.#recorder.start();
   }
 
-  /** Stop recording. @returns {Promise<Blob>} what was recorded */
+  /** Stop recording, if it hasn't ended. @returns {Promise<Blob>} what was recorded */
   async stop() {
-    const stopped = new Promise((done) => this.#recorder.addEventListener("stop", done, { once: true }));
-    this.#recorder.stop();
-    await stopped;
+    if (this.#recorder.state !== "inactive") this.#recorder.stop();
+    await this.stopped;
     this.close();
     return new Blob(this.#pieces, { type: this.#recorder.mimeType });
   }

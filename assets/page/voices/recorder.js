@@ -65,6 +65,7 @@ export class Recorder {
     const microphone = await openMicrophone();
     this.#recording = { microphone, wanted: true, began: performance.now() };
     microphone.start();
+    microphone.stopped.then(() => this.#recording?.microphone === microphone && this.#end());
     this.#show(true);
     this.events.emit("begin");
     announce(t`Recording.`);

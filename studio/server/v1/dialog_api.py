@@ -214,7 +214,7 @@ def audio(
     dialog_id: str,
     sound: Annotated[SoundQuery, Query()],
 ) -> Response:
-    """The finished audio; all but WAV, AAC and PCM name title, speakers, engine and chapters."""
+    """The finished audio; all but AAC and PCM name title, speakers, engine and chapters."""
     stream = store.get(dialog_id)
     job = stream.job
     if job.state is JobState.RUNNING:
