@@ -25,12 +25,13 @@ from studio.project.characters import PAN
 from studio.project.delta import Delta, apply_delta, diff_documents, read_delta, still_applies
 from studio.project.document import Document
 from studio.storage.disk import Disk, read_json, storage_errors
+from studio.storage.json_bounds import has_too_many_values
 from studio.storage.records import Record, RecordFormat
 
 _HEAD_BYTES = len('{"sum":"00000000","entry":')
 _END = b"}\n"
-_MAX_ENTRY_BYTES = 200_000_000
-"""Limit of one line, ten times that of the largest edit."""
+_MAX_ENTRY_BYTES = 64_000_000
+"""Limit of one line, three times that of the largest edit."""
 
 Entry = dict[str, Any]
 
@@ -194,7 +195,7 @@ def read_entries(path: Path) -> Iterator[StoredEntry]:
     start = 0
     with path.open("rb") as file:
         while line := file.readline(_MAX_ENTRY_BYTES):
-            entry = decode_entry(line)
+            entry = None if has_too_many_values(line) else decode_entry(line)
             if entry is None:
                 return
             yield StoredEntry(start, start + len(line), entry)

@@ -25,7 +25,7 @@ _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 
 def has_too_many_values(data: bytes) -> bool:
     """Whether JSON holds more than `MAX_VALUES` values, names included; parses nothing."""
-    if _count_values(data) <= MAX_VALUES:  # what stands in texts included
+    if count_values(data) <= MAX_VALUES:  # what stands in texts included
         return False
     # A quotation mark is half of a character in other encodings.
     is_utf8 = json.detect_encoding(data).startswith("utf-8")
@@ -40,12 +40,13 @@ def _has_too_many_outside_of_texts(data: bytes) -> bool:
             block = data[at : at + _BLOCK_BYTES + 1]
         at += len(block)
         parts = _ESCAPE.sub(b"", block).split(b'"')
-        values += _count_values(b"".join(parts[in_text::2]))
+        values += count_values(b"".join(parts[in_text::2]))
         in_text ^= len(parts) % 2 == 0
     return values > MAX_VALUES
 
 
-def _count_values(data: bytes) -> int:
+def count_values(data: bytes) -> int:
+    """How many values JSON holds, at most: commas in texts count, too."""
     return sum(map(data.count, (b",", b"[", b"{")))
 
 
