@@ -28,6 +28,8 @@ _ITEM_CHARS = 200
 """What a line costs besides its text, in characters that take as long."""
 
 MAX_CHARACTERS = 5_000
+MAX_CAST_NAMES = 2 * MAX_SPEAKERS
+"""Those of deleted lines keep their voices."""
 
 _NameTable = dict[str, tuple[str, Any]]
 """Values by the keys of names, with the names as they are written."""
@@ -76,7 +78,7 @@ class DocumentDraft:
         """The document with all changes.
 
         Raises:
-            BadInput: It has too many lines or pronunciations, or too much text.
+            BadInput: It has too many lines, pronunciations or names, or too much text.
         """
         if len(self.pronunciations) > MAX_PRONUNCIATIONS:
             raise BadInput(
@@ -107,6 +109,7 @@ class DocumentDraft:
             characters=self.characters,
         )
         check_growth(self._before, document)
+        check_tables(self._before, document)
         return document
 
     def _check_line_count(self) -> None:
@@ -217,13 +220,11 @@ class DocumentDraft:
         """Change a character's settings; one that is left with none is forgotten.
 
         Raises:
-            BadInput: A value is invalid, or they are too many.
+            BadInput: A value is invalid.
         """
         after = change_character(self.characters.pop(name_key(name), PLAIN), fields)
         if after != PLAIN:
             self.characters[name_key(name)] = after
-        if len(self.characters) > MAX_CHARACTERS:
-            raise BadInput(f"At most {MAX_CHARACTERS:,} characters can have settings.")
 
     def rename_speaker(
         self, old_name: str, name: str, speaker_of: Callable[[str], str | None]
@@ -269,6 +270,22 @@ def check_growth(before: Document, after: Document) -> None:
         raise BadInput(
             f"A project has at most {MAX_SCRIPT_BYTES:,} characters. Divide it into parts."
         )
+
+
+def check_tables(before: Document, after: Document) -> None:
+    """Check that a document knows not too many names that have a voice or settings.
+
+    One that knew more already may know fewer.
+
+    Raises:
+        BadInput: It does.
+    """
+    for table in ("cast", "first_names"):
+        count = len(getattr(after, table))
+        if count > max(MAX_CAST_NAMES, len(getattr(before, table))):
+            raise BadInput(f"At most {MAX_CAST_NAMES:,} names can have voices.")
+    if len(after.characters) > max(MAX_CHARACTERS, len(before.characters)):
+        raise BadInput(f"At most {MAX_CHARACTERS:,} characters can have settings.")
 
 
 def check_speakers(before: Document, after: Document) -> None:

@@ -27,7 +27,7 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any, BinaryIO
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from studio.audio.decode import DEFAULT_LIMITS
 from studio.audio.file_tags import SOFTWARE
@@ -52,6 +52,7 @@ from studio.project.snapshot import (
 )
 from studio.project.takes import is_unused_take
 from studio.storage.disk import Disk, hash_file, read_json, storage_errors
+from studio.storage.json_bounds import BoundedModel
 from studio.storage.records import LOST_ERRORS, RecordFormat, set_aside
 
 PENDING_FORMAT = RecordFormat("The list of lines to render")
@@ -511,7 +512,7 @@ class FrozenFolder:
 _POSITION_FILE = "place.json"
 
 
-class LastPosition(BaseModel):
+class LastPosition(BoundedModel):
     """A position in a project.
 
     Attributes:

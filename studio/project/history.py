@@ -26,6 +26,7 @@ from studio.project.characters import PAN
 from studio.project.delta import Delta, apply_delta, diff_documents, read_delta, still_applies
 from studio.project.document import Document
 from studio.storage.disk import Disk, read_json, storage_errors
+from studio.storage.json_bounds import has_too_many_values
 from studio.storage.records import Record, RecordFormat
 
 _HEAD_BYTES = len('{"sum":"00000000","entry":')
@@ -37,8 +38,7 @@ _KIND = re.compile(rb'"kind":"(\w+)"')
 
 _MAX_ENTRY_BYTES = 200_000_000
 """Limit of one line, ten times that of the largest edit."""
-_PIECE_BYTES = 16_384
-_MAX_PIECES = _MAX_ENTRY_BYTES // _PIECE_BYTES
+_MAKER_BYTES = 16_384
 _CLIENT = re.compile(rb'"client":"([^"\\]*)"')
 
 Entry = dict[str, Any]
@@ -140,7 +140,7 @@ class Journal:
         with storage_errors(self._path):
             self._file.seek(0)
             # An entry begins with it, and the first may be large: no text in it holds these quotes.
-            found = _CLIENT.search(self._file.read(_PIECE_BYTES))
+            found = _CLIENT.search(self._file.read(_MAKER_BYTES))
         return found[1].decode("utf-8", "replace") if found else ""
 
     def replay(self, start: int = 0) -> Iterator[StoredEntry]:
@@ -176,16 +176,13 @@ class Journal:
         self._file.close()
 
     def _read_entry(self, start: int) -> StoredEntry:
-        with storage_errors(self._path):
-            self._file.seek(start)
-            pieces: list[bytes] = []
-            # Not by `readline`, which takes each byte by itself from a file without a buffer.
-            while len(pieces) < _MAX_PIECES and (piece := self._file.read(_PIECE_BYTES)):
-                end = piece.find(b"\n") + 1
-                pieces.append(piece[:end] if end else piece)
-                if end:
-                    break
-        data = b"".join(pieces)
+        with (
+            storage_errors(self._path),
+            # Unbuffered, a line of 10 MB would take as many system calls.
+            open(self._file.fileno(), "rb", closefd=False) as file,
+        ):
+            file.seek(start)
+            data = file.readline(_MAX_ENTRY_BYTES)
         entry = decode_entry(data)
         if entry is None:
             raise StorageFailed(f"The history in “{self._path.name}” is damaged at byte {start}.")
@@ -222,7 +219,7 @@ def read_entries(path: Path) -> Iterator[StoredEntry]:
     start = 0
     with path.open("rb") as file:
         while line := file.readline(_MAX_ENTRY_BYTES):
-            entry = decode_entry(line)
+            entry = None if has_too_many_values(line) else decode_entry(line)
             if entry is None:
                 return
             yield StoredEntry(start, start + len(line), entry)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from studio.dialog.pronunciation import MAX_PRONUNCIATION_CHARS, MAX_PRONUNCIATIONS, Pronunciation
+from studio.storage.json_bounds import BoundedModel
 
 LineId = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
 TakeId = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 CommentId = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
-LineIds = Annotated[list[LineId], Field(max_length=20_000)]
+LineIds = Annotated[list[LineId], Field(max_length=20_000, fail_fast=True)]
 
 
-class _Op(BaseModel):
+class _Op(BoundedModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
@@ -24,7 +25,7 @@ class Insert(_Op):
 
     op: Literal["insert"]
     after: LineId | None = None
-    lines: Annotated[list[Mapping[str, Any]], Field(max_length=20_000)]
+    lines: Annotated[list[Mapping[str, Any]], Field(max_length=20_000, fail_fast=True)]
 
 
 class Delete(_Op):
@@ -136,7 +137,7 @@ class SetSettings(_Op):
     fields: Mapping[str, Any]
 
 
-class PronunciationFields(BaseModel):
+class PronunciationFields(BoundedModel):
     """The pronunciation of a word or phrase."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -166,8 +167,8 @@ class SetPronunciations(_Op):
     """
 
     op: Literal["pronounce"]
-    put: Annotated[list[PronunciationFields], Field(max_length=MAX_PRONUNCIATIONS)] = []
-    remove: Annotated[list[str], Field(max_length=MAX_PRONUNCIATIONS)] = []
+    put: list[PronunciationFields] = Field([], max_length=MAX_PRONUNCIATIONS, fail_fast=True)
+    remove: list[str] = Field([], max_length=MAX_PRONUNCIATIONS, fail_fast=True)
 
 
 class AddComment(_Op):

@@ -16,7 +16,7 @@ from typing import IO, Annotated, Any, BinaryIO, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from studio.audio.file_tags import read_cover
-from studio.dialog.model import clean_name, name_key
+from studio.dialog.model import MAX_LINES, clean_name, name_key
 from studio.dialog.pronunciation import Pronunciation, check_pronunciations
 from studio.errors import BadInput, StorageFailed, StudioError
 from studio.project import folder as layout
@@ -30,15 +30,17 @@ from studio.project.document import (
     check_line,
     clean_project_name,
 )
+from studio.project.draft import check_growth, check_speakers, check_tables
 from studio.project.folder import COVER_FILE, JOURNAL_FILE, SNAPSHOT_FILE
 from studio.project.history import EntryKind, read_entries
 from studio.project.session import ProjectSession
 from studio.project.snapshot import (
     MAX_SNAPSHOT_BYTES,
     ProjectSnapshot,
-    read_snapshot,
+    decode_snapshot,
 )
 from studio.storage.disk import Disk, open_atomic, storage_errors
+from studio.storage.json_bounds import count_values, has_too_many_values
 from studio.storage.records import MAX_TIME_S
 from studio.storage.zip_members import ZipWriter, build_zip_info, count_members
 from studio.voices.voice_pack import VOICE_PACK_SUFFIX as PACK
@@ -57,6 +59,14 @@ _AT_ONCE_BYTES = 1 << 20
 _MAX_COMPRESSION_RATIO = 200
 """Limit against zip bombs: JSON and silence compress well, but nothing of a project more."""
 _SMALL_BYTES = 10_000_000
+
+_MAX_RECORD_BYTES = 4_000_000
+"""Limit of a take's record; that of the longest line has half of it."""
+
+_RECORD_VALUES = 150
+_SPARE_VALUES = 1_000_000
+"""How many values the records of takes hold, each and besides: all of them stay in memory."""
+
 _MAX_ID_CHARS = 100
 _TOO_LARGE = "This project file is too large. Export it without deleted takes."
 _DAMAGED_ERRORS = (
@@ -120,6 +130,11 @@ def open_archive(file: BinaryIO) -> zipfile.ZipFile | None:
     return archive if layout.SNAPSHOT_FILE in archive.NameToInfo else None
 
 
+def count_voices(archive: zipfile.ZipFile) -> int:
+    """How many voices a project's file has, each of which may have several recordings."""
+    return sum(name.startswith(f"{layout.VOICES_FOLDER}/") for name in archive.NameToInfo)
+
+
 def unpack(
     archive: zipfile.ZipFile, target: Path, disk: Disk, *, max_bytes: int | None = None
 ) -> None:
@@ -143,23 +158,35 @@ def unpack(
         disk.check_free_space(target, _needed_bytes(members))
         for parent in {member.filename.rpartition("/")[0] for member in members}:
             disk.make_folder(target / parent)
+        records = sum(map(_is_record, members))
+        left_values = _SPARE_VALUES + _RECORD_VALUES * records
         for member in members:
-            _unpack_member(archive, member, target)
+            left_values -= _unpack_member(archive, member, target)
+            if left_values < 0:
+                raise BadInput(_TOO_LARGE)
     except _DAMAGED_ERRORS as error:
         raise BadInput("This project file is damaged. Export it again.") from error
     except RuntimeError as error:
         raise BadInput("This project file is locked with a password.") from error
 
 
-def _unpack_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> None:
+def _is_record(member: zipfile.ZipInfo) -> bool:
+    return member.filename.endswith(".json") and member.filename.startswith(layout.TAKES_FOLDER)
+
+
+def _unpack_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> int:
+    """Unpack a file; returns how many values it holds if it is a take's record."""
     path = f"{target}{os.sep}{member.filename}"
     try:
         # Not by a `Path`, which takes a tenth of the time, as there may be 100,000.
         with archive.open(member) as source, open(path, "xb") as into:  # noqa: PTH123
-            if member.file_size <= _AT_ONCE_BYTES:
-                into.write(source.read())
-            else:
+            is_record = _is_record(member)
+            if not is_record and member.file_size > _AT_ONCE_BYTES:
                 shutil.copyfileobj(source, into, _AT_ONCE_BYTES)
+                return 0
+            data = source.read()
+            into.write(data)
+            return count_values(data) if is_record else 0
     except OSError:
         with storage_errors(Path(path)):
             raise
@@ -186,7 +213,8 @@ def _check_members(archive: zipfile.ZipFile, max_bytes: int) -> Iterator[zipfile
         if member.is_dir():
             continue
         packed = max(member.compress_size, _SMALL_BYTES // _MAX_COMPRESSION_RATIO)
-        if member.file_size > packed * _MAX_COMPRESSION_RATIO:
+        is_long = _is_record(member) and member.file_size > _MAX_RECORD_BYTES
+        if is_long or member.file_size > packed * _MAX_COMPRESSION_RATIO:
             raise BadInput(f"“{member.filename[:80]}” in this project file is too large.")
         if not _is_member_name(member.filename):
             raise BadInput(f"“{member.filename[:80]}” is nothing that belongs to a project.")
@@ -264,7 +292,10 @@ def validate_import(root: Path) -> None:
     if (root / SNAPSHOT_FILE).stat().st_size > MAX_SNAPSHOT_BYTES:
         raise BadInput("This project file is too large.")
     try:
-        snapshot = read_snapshot(root / SNAPSHOT_FILE)
+        data = (root / SNAPSHOT_FILE).read_bytes()
+        if has_too_many_values(data):
+            raise BadInput("This project file is too large.")
+        snapshot = decode_snapshot(data)
         _check_document(snapshot.document)
         if (root / COVER_FILE).is_file():
             _ = read_cover(root / COVER_FILE)
@@ -306,6 +337,11 @@ def _check_document(document: Document) -> None:
     _check_pronunciations(document.pronunciations)
     _check_characters(document.characters)
     _check_names(document.name, document.cast, document.first_names)
+    if len(document.lines) > MAX_LINES:
+        raise BadInput(f"A project has at most {MAX_LINES:,} lines. Divide it into parts.")
+    check_growth(Document(), document)
+    check_speakers(Document(), document)
+    check_tables(Document(), document)
     for line in document:
         check_line(line)
     _check_comments(document.comments)

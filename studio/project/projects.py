@@ -38,7 +38,12 @@ from studio.project.folder import (
     check_version,
 )
 from studio.project.history import build_closed_error
-from studio.project.project_file import open_archive, unpack, validate_import
+from studio.project.project_file import (
+    count_voices,
+    open_archive,
+    unpack,
+    validate_import,
+)
 from studio.project.project_lists import ProjectLists, ReclaimableProject
 from studio.project.render_context import ProjectDeps, VoiceResolver
 from studio.project.script_merge import create_lines
@@ -366,12 +371,20 @@ class Projects:
         """
         return measure_folder(self._folder(project_id)).size_bytes
 
-    def import_file(self, file: BinaryIO, *, max_bytes: int | None = None) -> ProjectSession | None:
+    def import_file(
+        self,
+        file: BinaryIO,
+        *,
+        max_bytes: int | None = None,
+        charge_voices: Callable[[int], None] = lambda _: None,
+    ) -> ProjectSession | None:
         """Import a project's file from another studio, with its voices; None if it is none.
 
         Args:
             file: Seekable.
             max_bytes: Limit of the unpacked size; None for as much as there is room for.
+            charge_voices: Called with how many voices it has, whose recordings are decoded; may
+                refuse them by raising.
 
         Raises:
             BadInput: It is damaged, or too large.
@@ -380,6 +393,9 @@ class Projects:
         archive = open_archive(file)
         if archive is None:
             return None
+
+        if voices_in_it := count_voices(archive):
+            charge_voices(voices_in_it)
 
         def fill(folder: Path) -> None:
             unpack(archive, folder, self._disk, max_bytes=max_bytes)

@@ -10,12 +10,12 @@ import base64
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
@@ -28,11 +28,14 @@ from studio.services.previews import MAX_PREVIEW_CHARS
 from studio.services.proposals import MAX_CHANGES, MAX_NOTE_CHARS, Proposal, WantedChange
 from studio.services.spoken_files import SpokenFile, SpokenScene
 from studio.services.studio import Studio
+from studio.storage.json_bounds import BoundedModel, cut_names
 
 _MAX_EMBEDDED_BYTES = 1_500_000
 """Longer audio is answered as a link only; clients keep what they get in a model's context."""
 
 _MAX_LINES = 500
+_MAX_VOICES = 1_000
+_MAX_PLACE_CHARS = 100
 _TRIED = "This is how I sound when I read a line of your scene."
 _INSTRUCTIONS = (
     "Tableread renders dialog with several voices. Read a project before you propose edits to it. "
@@ -42,7 +45,7 @@ _INSTRUCTIONS = (
 )
 
 
-class _Arguments(BaseModel):
+class _Arguments(BoundedModel):
     model_config = ConfigDict(extra="forbid")
 
 
@@ -50,8 +53,10 @@ class RenderSceneArguments(_Arguments):
     """Render a script with several voices into one audio file."""
 
     script: str = Field(description="A line each as “Name: text”, or any script to import.")
-    voices: dict[str, str] = Field(
-        {}, description="Voices of list_voices by the name in the script; others find their own."
+    voices: Annotated[dict[str, str], cut_names(_MAX_VOICES)] = Field(
+        {},
+        max_length=_MAX_VOICES,
+        description="Voices of list_voices by the name in the script; others find their own.",
     )
     seed: int | None = Field(None, ge=0, lt=2**32, description="The same seed, the same audio.")
     loudness: str = Field("rendered", description="podcast, audiobook, broadcast, or LUFS.")
@@ -94,7 +99,7 @@ class ProposeArguments(_Arguments):
     """Propose changes to a project's lines, for a person to accept or reject as one step."""
 
     project_id: str = Field(max_length=100)
-    changes: list[ChangeArguments] = Field(min_length=1, max_length=MAX_CHANGES)
+    changes: list[ChangeArguments] = Field(min_length=1, max_length=MAX_CHANGES, fail_fast=True)
     note: str = Field("", max_length=MAX_NOTE_CHARS, description="What they are for; is shown.")
 
 
@@ -275,7 +280,7 @@ class McpTools:
             checked = arguments.model_validate(given)
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
+            place = ".".join(map(str, first["loc"]))[:_MAX_PLACE_CHARS]
             raise BadInput(f"The argument {place} can't be used: {first['msg']}.") from error
         context = self._server.request_context
         request = context.request

@@ -309,15 +309,15 @@ def current_studio(studio_of: StudioOf) -> Callable[[Request], Awaitable[None]]:
     return find_studio
 
 
-def spend_upload(request: Request) -> None:
-    """Count a recording inside a request as one of the visitor's uploads.
+def spend_upload(request: Request, count: int = 1) -> None:
+    """Count recordings inside a request as uploads of the visitor.
 
     Raises:
-        LimitReached: The visitor has no upload left for now.
+        LimitReached: The visitor has fewer uploads left for now.
     """
     visitor = getattr(request.state, "visitor", None)
     if visitor is not None and visitor.rate_limits is not None:
-        visitor.rate_limits.spend_upload()
+        visitor.rate_limits.spend_upload(count)
 
 
 def studio_of_request(request: Request) -> Studio:

@@ -32,6 +32,7 @@ from studio.server.interrupt import wait_for_interrupt
 from studio.server.mcp_endpoint import is_installed as has_mcp
 from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
 from studio.server.middleware.gradio_calls import GradioCallMiddleware, is_call
+from studio.server.middleware.json_bodies import JsonBoundsMiddleware
 from studio.server.middleware.origin_guard import OriginGuard
 from studio.server.middleware.places import StreamLimitMiddleware
 from studio.server.middleware.security import SecurityMiddleware
@@ -106,7 +107,7 @@ class ServerEntry:
 
     def build_middleware(self, routes: ASGIApp, server: FastAPI) -> ASGIApp:
         """Wrap the routes in the studio's middleware; the outermost is added last."""
-        app: ASGIApp = routes
+        app: ASGIApp = JsonBoundsMiddleware(routes)
         if self.sessions is not None:
             app = VisitorMiddleware(
                 app,

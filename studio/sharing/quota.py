@@ -152,13 +152,13 @@ class RateLimits:
             retry_after_s=3600,
         )
 
-    def spend_upload(self) -> None:
-        """Charge one upload.
+    def spend_upload(self, count: int = 1) -> None:
+        """Charge uploads.
 
         Raises:
-            LimitReached: None is left for now.
+            LimitReached: Fewer are left for now; nothing is charged.
         """
-        self._spend({"uploads": 1}, (self, *self.wider))
+        self._spend({"uploads": count}, (self, *self.wider))
 
     def spend_request(self) -> None:
         """Charge one request, to the visitor alone.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Callable
 from io import BytesIO
 from time import process_time
@@ -299,6 +300,62 @@ def test_an_imported_project_is_held_to_the_same(studio, tmp_path, fields) -> No
     with pytest.raises(BadInput):
         studio.projects.import_file(archive_with(exported, **fields))
     assert len(studio.projects.list_summaries()) == before + 1
+
+
+def records(count: int, text: str = "Yes.", speaker: str = "Ida") -> list[dict]:
+    return [
+        {"line_id": f"{number:012x}", "speaker": speaker.format(number), "text": text}
+        for number in range(count)
+    ]
+
+
+def journal_line(delta: str) -> bytes:
+    body = b'{"version":1,"rev":1,"at":1.0,"client":"ida","kind":"edit","below":null,"delta":%b}'
+    body %= delta.encode()
+    return b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + b"}\n"
+
+
+def archive_of(others: dict[str, bytes], **fields) -> BytesIO:
+    """A project's file with these values in its snapshot, and with other files."""
+    history = {"journal_bytes": 0, "rev": 0, "undo": None, "redo": None, "last": None, "at_s": 0.0}
+    record = {"version": 1, "name": "Scene", "cast": {}, "first_names": {}, "lines": records(1)}
+    record |= {"settings": {}, "locked_takes": [], "deleted_takes": [], "accepted_takes": []}
+    record |= {"audio_s": 0.0, "history": {**history, "seen": [], "gone": []}, **fields}
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, data in {"project.json": json.dumps(record).encode(), **others}.items():
+            archive.writestr(name, data)
+    packed.seek(0)
+    return packed
+
+
+LISTS = f"[{','.join(['[]'] * 300_000)}]"
+RECORD = "takes/000000000000/{:016x}.json"
+
+
+@pytest.mark.parametrize(
+    ("others", "fields"),
+    [
+        ({}, {"lines": records(20_001)}),
+        ({}, {"lines": records(51, text="x" * 99_999)}),
+        ({}, {"lines": records(5_001, speaker="Ida {}")}),
+        ({}, {"cast": {f"Ida {number}": None for number in range(10_001)}}),
+        ({}, {"characters": {f"ida {n}": {"level_db": 1} for n in range(5_001)}}),
+        ({}, {"more": json.loads(LISTS)}),
+        ({"edits.jsonl": journal_line(f'{{"more":{LISTS}}}')}, {}),
+        ({RECORD.format(1): b" " * 4_000_001}, {}),
+        ({RECORD.format(number): LISTS.encode() for number in range(2)}, {}),
+    ],
+    ids=[
+        *("lines", "text", "speakers", "cast", "characters", "values", "history"),
+        *("a take", "takes"),
+    ],
+)
+def test_a_project_file_is_as_small_as_edits_leave_one(studio, others, fields) -> None:
+    assert studio.projects.import_file(archive_of({}, lines=records(200, speaker="Ida {}")))
+    with pytest.raises(BadInput):
+        studio.projects.import_file(archive_of(others, **fields))
+    assert len(studio.projects.list_summaries()) == 1
 
 
 @pytest.mark.parametrize("char", ["\r", "\n", "\0", "\x1b"])

@@ -79,8 +79,11 @@ def script(lines: int, *, words: int = 10, speakers: int = 3) -> str:
     )
 
 
+_JSON_HEADERS = {"Content-Type": "application/json"}
+
+
 def _json(body: object) -> dict[str, Any]:
-    return {"content": json.dumps(body).encode(), "headers": {"Content-Type": "application/json"}}
+    return {"content": json.dumps(body).encode(), "headers": _JSON_HEADERS}
 
 
 def _full(_: Scene) -> dict[str, Any]:
@@ -175,6 +178,18 @@ def _speech(audio_format: str) -> Largest:
     return Largest("POST /v1/audio/speech", name, lambda _: _json(body), speaks=True)
 
 
+def _raw(address: str, name: str, body: Callable[[], bytes]) -> Largest:
+    return Largest(address, name, lambda _: {"content": body(), "headers": _JSON_HEADERS})
+
+
+def _ones(count: int) -> bytes:
+    return b",".join([b"1"] * count)
+
+
+def _names() -> bytes:
+    return b",".join(b'"k%d":1' % number for number in range(490_000))
+
+
 SPECIAL: tuple[Largest, ...] = (
     Largest(_CREATE, "20,000 lines", lambda _: _json({"text": script(LINES)})),
     Largest(
@@ -234,6 +249,11 @@ SPECIAL: tuple[Largest, ...] = (
             "fields": {"params": dict.fromkeys(("mood", "instruct"), "x" * 2_000)},
         },
     ),
+    _raw("POST /v1/dialogs", "6,000,000 numbers", lambda: b'{"input":[%b]}' % _ones(5_900_000)),
+    _raw("POST /v1/dialogs", "490,000 names", lambda: b'{"input":"a","voices":{%b}}' % _names()),
+    _raw("POST /v1/audio/speech", "490,000 names", lambda: b'{"input":"a",%b}' % _names()),
+    _raw(_CREATE, "4,000,000 lists", lambda: b'{"text":[%b]}' % b",".join([b"[]"] * 3_900_000)),
+    _raw(_CREATE, "490,000 names", lambda: b"{%b}" % _names()),
     Largest(_IMPORT, "1,000 files", lambda _: archive(1_000)),
     Largest(_IMPORT, "16,000 takes", lambda _: archive(32_000), writes_files=True),
     Largest(_IMPORT, "100,001 files", lambda _: archive(100_002)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import numpy as np
 import psutil
 import pytest
 import soundfile
+from request_costs import CostMeter
 from serving import serving
 
 pytestmark = pytest.mark.slow
@@ -152,3 +154,40 @@ def test_a_compressed_body_is_never_unpacked(studio: Studio, encoding: str) -> N
         answer = studio.client.post(path, content=bomb, headers=headers)
         assert answer.status_code in {400, 415, 422}, (path, answer.status_code)
     assert studio.client.get("/healthz").status_code == 200
+
+
+NAMES = b",".join(b'"k%d":1' % number for number in range(400))
+MANY_NAMES = b",".join(b'"k%d":1' % number for number in range(400_000))
+CHARACTERS = b",".join(b'"Ida %d":{%b}' % (number, NAMES) for number in range(1_000))
+NUMBERS = b",".join([b"1"] * 1_000_000)
+FEWER_NUMBERS = b",".join([b"1"] * 400_000)
+LISTS = b",".join([b"[]"] * 3_900_000)
+OP = b'{"op":"delete","line_ids":[%b]}'
+EDIT = b'{"base_rev":0,"client":"ida","ops":[%b]}'
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of memory")
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("focus", b'{"a":[%b]}' % LISTS),
+        ("focus", b"{%b}" % MANY_NAMES),
+        ("edits", EDIT % b",".join([OP % b",".join([b"1"] * 20_000)] * 24)),
+        ("edits", EDIT % b'{"op":"pronounce","remove":[%b]}' % FEWER_NUMBERS),
+        ("/v1/dialogs", b'{"input":[%b]}' % NUMBERS),
+        ("/v1/dialogs", b'{"input":[%b]}' % FEWER_NUMBERS),
+        ("/v1/dialogs", b'{"input":"Ida: Yes.","voices":{%b}}' % MANY_NAMES),
+        ("/v1/dialogs", b'{"input":"Ida: Yes.","characters":{%b}}' % CHARACTERS),
+        ("/v1/audio/speech", b'{"input":"Yes.",%b}' % MANY_NAMES),
+    ],
+    ids=lambda value: str(value[:40]),
+)
+def test_json_of_many_values_takes_little_memory(studio: Studio, path: str, body: bytes) -> None:
+    address = path if path.startswith("/") else f"/studio/projects/{studio.project}/{path}"
+    answer, cost = CostMeter(studio.process.pid).measure(
+        lambda: studio.client.post(
+            address, content=body, headers={"Content-Type": "application/json"}
+        )
+    )
+    refused(studio, answer)
+    assert cost.memory_bytes < 100_000_000

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -141,6 +143,22 @@ def test_a_file_that_is_sent_is_an_upload(studio: Studio) -> None:
     codes = [client.post("/studio/uploads", content=b"RIFF").status_code for _ in range(3)]
     assert codes == [400, 400, 429], "no recordings, but they were sent"
     assert client.get("/studio/projects").status_code == 200
+
+
+def test_each_voice_of_a_project_file_is_an_upload(studio: Studio) -> None:
+    client = visitor_of(app_of_front(front_of(studio, VisitLimits(uploads_an_hour=6))))
+    client.get("/")
+    assert client.get("/studio/projects").status_code == 200  # the cookie came back
+
+    def bring(voices: int) -> int:
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("project.json", "{}")
+            for number in range(voices):
+                archive.writestr(f"voices/{number:012x}.voice.zip", b"")
+        return client.post("/studio/projects/import", content=file.getvalue()).status_code
+
+    assert [bring(3), bring(2), bring(0)] == [400, 429, 400]  # each file is an upload, too
 
 
 def test_a_render_beyond_the_allowance_stops_and_says_so(studio: Studio) -> None:

@@ -10,9 +10,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
+from studio.server.middleware.json_bodies import receive_once
 
 _QUEUE_JOIN = "/gradio_api/queue/join"
 _CALL = "/gradio_api/call/"
@@ -109,21 +110,7 @@ class GradioCallMiddleware:
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(data)),
         ]
-        await self._app(scope, _receive_once(data, receive), send)
+        await self._app(scope, receive_once(data, receive), send)
 
 
 _BODY_HEADERS = frozenset({b"content-type", b"content-length", b"transfer-encoding"})
-
-
-def _receive_once(data: bytes, receive: Receive) -> Receive:
-    """An ASGI `receive` that returns a whole body, then what follows the original one."""
-    message: Message | None = {"type": "http.request", "body": data, "more_body": False}
-
-    async def receive_body() -> Message:
-        nonlocal message
-        if message is None:
-            return await receive()
-        body, message = message, None
-        return body
-
-    return receive_body

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from pydantic_core import to_json
 
 from studio.backends.base import Backend, Capabilities
@@ -33,9 +33,10 @@ from studio.project.ops import LineId, LineIds, Op
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, list_plain_fields
 from studio.quality.checks import QualityIssue, score_issues
+from studio.storage.json_bounds import BoundedModel
 
 
-class RequestBody(BaseModel):
+class RequestBody(BoundedModel):
     """A body of the page's; an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid")
@@ -146,7 +147,7 @@ class EditsBody(AuthorBody):
     """Edits, applied all or none."""
 
     group: str | None = Field(None, max_length=200)
-    ops: Annotated[list[Op], Field(max_length=10_000)]
+    ops: Annotated[list[Op], Field(max_length=10_000, fail_fast=True)]
 
 
 class ScriptBody(AuthorBody):

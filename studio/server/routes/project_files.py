@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path, PurePath
@@ -52,6 +52,7 @@ from studio.server.policies import (
     RequestClass,
     StudioDep,
     page_policy,
+    spend_upload,
     upload_policy,
 )
 from studio.server.routes.bodies import RequestBody, project_body
@@ -159,7 +160,10 @@ async def import_project(
     The body is the file itself, which is written to disk as it arrives; or a form with a `file`.
     """
     max_bytes = _max_import_bytes(request)
-    create = partial(_create_project, studio, max_bytes=max_bytes, gap_s=gap_s)
+    charge = partial(spend_upload, request)
+    create = partial(
+        _create_project, studio, max_bytes=max_bytes, gap_s=gap_s, charge_voices=charge
+    )
     if request.headers.get("content-type", "").startswith("multipart/"):
         bounded = Request(request.scope, limit_body(request.receive, max_bytes))
         async with bounded.form(max_files=1, max_fields=1) as form:
@@ -175,13 +179,21 @@ async def import_project(
 
 
 def _create_project(
-    studio: Studio, file: BinaryIO, name: str, *, max_bytes: int, gap_s: float
+    studio: Studio,
+    file: BinaryIO,
+    name: str,
+    *,
+    max_bytes: int,
+    gap_s: float,
+    charge_voices: Callable[[int], None],
 ) -> dict[str, Any]:
     name = PurePath(name).name
     unpacked_bytes = min(max_bytes * _UNPACKED, MAX_BYTES)
     if (left_bytes := studio.disk_quota.left_bytes) is not None:
         unpacked_bytes = min(unpacked_bytes, left_bytes)
-    brought = studio.projects.import_file(file, max_bytes=unpacked_bytes)
+    brought = studio.projects.import_file(
+        file, max_bytes=unpacked_bytes, charge_voices=charge_voices
+    )
     if brought is not None:
         return project_body(brought, find_unfit_settings(brought, studio.backends().values()))
     file.seek(0)

@@ -36,11 +36,13 @@ from studio.project.ops import PronunciationFields
 from studio.server.transfers import LoudnessChoice
 from studio.server.v1.timing_bodies import Granularity
 from studio.services.studio import Studio
+from studio.storage.json_bounds import BoundedModel, cut_names
 from studio.voices.cast import Cast
 from studio.voices.samples import MAX_SAMPLE_S, MIN_SAMPLE_S
 from studio.voices.speaker import Sample, Voice
 
 MAX_INPUT_CHARS = 20_000
+_MAX_SPEAKERS = 1_000
 MAX_REFERENCE_CHARS = 16_000_000
 """A data URL of 12 MB of audio, which is a minute of uncompressed stereo."""
 
@@ -75,7 +77,7 @@ OTHERS_FIELDS = frozenset((
 """What clients of other speech servers send along; it is ignored."""
 
 
-class RequestFields(BaseModel):
+class RequestFields(BoundedModel):
     """A request in which null means the same as nothing."""
 
     @model_validator(mode="before")
@@ -144,7 +146,7 @@ class SpeechBody(RequestFields):
         return self.voice.id if isinstance(self.voice, VoiceId) else self.voice
 
 
-class CharacterFields(BaseModel):
+class CharacterFields(BoundedModel):
     """What the lines of a character have where they say nothing themselves."""
 
     model_config = ConfigDict(extra="forbid")
@@ -167,24 +169,29 @@ class DialogBody(RequestFields):
 
     model_config = ConfigDict(extra="forbid")
 
-    input: str | list[dict[str, Any]] = Field(description="Script text, or a list of items.")
+    input: str | Annotated[list[dict[str, Any]], Field(fail_fast=True)] = Field(
+        description="Script text, or a list of items."
+    )
     model: Name | None = Field(None, description="As for speech.")
-    voices: dict[str, Name] = Field(
-        default_factory=dict, max_length=1_000, description="Voices by the name in the script."
+    voices: Annotated[dict[str, Name], cut_names(_MAX_SPEAKERS)] = Field(
+        default_factory=dict,
+        max_length=_MAX_SPEAKERS,
+        description="Voices by the name in the script.",
     )
     seed: Seed | None = Field(None, description="For lines without one.")
     params: Params = Field(
         default_factory=dict, description=f"For lines without them. {_PARAMS_HELP}"
     )
-    characters: dict[str, CharacterFields] = Field(
+    characters: Annotated[dict[str, CharacterFields], cut_names(_MAX_SPEAKERS)] = Field(
         default_factory=dict,
-        max_length=1_000,
+        max_length=_MAX_SPEAKERS,
         description="Settings by the name in the script: `params`, `level_db`, "
         "from -30 to 12, and `pan`, from -1, left, to 1, right.",
     )
     pronunciations: list[PronunciationFields] = Field(
         default_factory=list,
         max_length=MAX_PRONUNCIATIONS,
+        fail_fast=True,
         description="How words are said; nothing else of the dialog changes.",
     )
     loudness: LoudnessChoice = Field(

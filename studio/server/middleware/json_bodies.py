@@ -1,0 +1,54 @@
+"""Bounds how many values the JSON of a request holds, before anything parses it."""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from studio.server.error_responses import error_response
+from studio.server.middleware.admission import has_body
+from studio.server.policies import policy_of
+from studio.storage.json_bounds import MAX_VALUES, has_too_many_values
+
+_TOO_MANY = f"This holds more than the {MAX_VALUES:,} values that are taken at once. Divide it."
+
+
+class JsonBoundsMiddleware:
+    """Refuses JSON that would take hundreds of megabytes once it is parsed."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Wrap an application."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if not _has_json(scope):
+            await self._app(scope, receive, send)
+            return
+        body = await Request(scope, receive).body()
+        if has_too_many_values(body):
+            await error_response(scope["path"], 413, _TOO_MANY)(scope, receive, send)
+            return
+        await self._app(scope, receive_once(body, receive), send)
+
+
+def _has_json(scope: Scope) -> bool:
+    """Whether a request has JSON to parse; one of a file goes to the disk as it arrives."""
+    if scope["type"] != "http" or not has_body(scope) or policy_of(scope).is_upload:
+        return False
+    return "json" in Headers(scope=scope).get("content-type", "json").lower()
+
+
+def receive_once(data: bytes, receive: Receive) -> Receive:
+    """An ASGI `receive` that returns a whole body, then what follows the original one."""
+    message: Message | None = {"type": "http.request", "body": data, "more_body": False}
+
+    async def receive_body() -> Message:
+        nonlocal message
+        if message is None:
+            return await receive()
+        body, message = message, None
+        return body
+
+    return receive_body
