@@ -95,6 +95,7 @@ def test_a_mood_of_the_voice_is_chosen_by_a_direction():
     assert (segment.text, segment.mood) == ("No.", "Angry")
     assert directed_mood("(whispering) Yes.", ("whisper",)) == "whisper"
     assert directed_mood("Yes (whispers) or no.", ()) is None
+    assert directed_mood("[direction: dyes his beard] Yes.", ("dying",)) is None
     (own,) = say("(angry) No.", moods=("calm", "angry"), mood="calm").segments
     assert own.mood == "calm"
 

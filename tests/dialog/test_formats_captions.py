@@ -189,6 +189,8 @@ def test_written_subtitles_count_from_one() -> None:
         *("1", "00:00:00,000 --> 00:00:01,250", "Ida: Hello.", ""),
         *("2", "00:00:01,750 --> 00:00:03,750", "Tom: Well."),
     ]
+    late = export_dialog(dialog, Format.SRT, durations_s=[3600.0, 0.5, 2.0]).decode()
+    assert "\n01:00:00,500 --> 01:00:02,500\n" in late
 
 
 def test_a_pause_out_of_range_is_no_sound_to_leave_out() -> None:
@@ -196,6 +198,13 @@ def test_a_pause_out_of_range_is_no_sound_to_leave_out() -> None:
     for tag in ("(pause 10 h)", "[pause:10h]"):
         with pytest.raises(ScriptError, match=r"Line 3: .* out of range"):
             import_dialog(cues.format(tag).encode(), "scene.srt")
+
+
+def test_a_silence_of_youtube_s_captions_stands_at_the_timing_after_it() -> None:
+    text = "0:00:01.000,0:00:02.000\nANNA: Yes.\n\n0:00:05.000,0:00:06.000\nBEN: No.\n"
+    lines = list(read(text, "captions.sbv").dialog)
+    assert lines[-2:] == [Silence(3.0), Speech("BEN", "No.")]
+    assert [line.line_number for line in lines[-2:]] == [4, 5]
 
 
 def test_two_times_without_an_arrow_are_a_timing_that_cannot_be_read() -> None:

@@ -92,6 +92,12 @@ def test_what_stays_is_not_named_as_left_out(text):
         ("It was dark.\n\nNote: it rained.\n\nNobody spoke.",
          [("Narrator", "It was dark."), ("Narrator", "Note: it rained."),
           ("Narrator", "Nobody spoke.")]),
+        ("/*/ Emma: Hey.\nTom: Ho. */\nEmma: Hu.", [("Emma", "Hu.")]),
+        ("(Note) Bring oars.\n(Note) Bring rope.",
+         [("Narrator", "(Note) Bring oars. (Note) Bring rope.")]),
+        ("It was dark.\n\nIt rained.\n\nNobody came.\n\nIt was late.\n\n"
+         "Emma. Hey.\n\nTom. Ho.\n\nEmma. Hu.\n\nTom. Ha.",
+         [("Emma", "Hey."), ("Tom", "Ho."), ("Emma", "Hu."), ("Tom", "Ha.")]),
     ],
 )  # fmt: skip
 def test_it_is_read_as_it_is_meant(text, said):

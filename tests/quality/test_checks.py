@@ -326,6 +326,12 @@ def test_pieces_of_one_take_are_judged_together():
     assert math.isclose(whole.metrics.level_db, -20.0)
 
 
+def test_a_faster_voice_is_compared_with_a_reading_of_its_speed():
+    burst = Clip(np.concatenate([np.zeros(RATE), noise(2.0, -20.0)]).astype(np.float32))
+    said = ExpectedSpeech("The children were hiding.", 1.5)
+    assert check_take(burst, said, burst).metrics.reading_s == 1.333
+
+
 def test_a_clip_may_be_of_a_low_rate():
     assert kinds(Clip(np.zeros(4_000, dtype=np.float32), 4_000), ExpectedSpeech("Yes.")) == {
         "silent"

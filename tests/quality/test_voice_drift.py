@@ -166,6 +166,15 @@ def test_reasons_are_said_in_words():
     assert describe_distance(metrics_of(3.0), None) == ""
 
 
+def test_another_voiceprint_is_another_voice():
+    usual = build_baseline([metrics_of(3.0, voiceprint="small:fwA=")] * 9, "Maud")
+    [issue] = find_outliers(metrics_of(3.0, voiceprint="small:QG4="), usual)
+    assert (issue.kind, issue.message) == (
+        "timbre",
+        "It sounds like another voice than Maud’s other lines: likeness 0.50, where 1.00 is usual.",
+    )
+
+
 def test_a_voice_that_varies_gets_a_wider_margin():
     steady = build_baseline([metrics_of(pitch) for pitch in (3.0, 3.1, 2.9) * 4])
     lively = build_baseline([metrics_of(pitch) for pitch in (3.0, 4.5, 1.5) * 4])
