@@ -64,6 +64,8 @@ async def test_the_tools_are_listed_as_on_the_page(http: httpx.Client) -> None:
         "propose_edits",
         "read_proposal",
     ]
+    [seed, _none] = listed[2].inputSchema["properties"]["seed"]["anyOf"]
+    assert (seed["minimum"], seed["exclusiveMaximum"]) == (0, 4_294_967_296)
     on_page = http.get("/gradio_api/mcp/schema").json()
     assert [(one["name"], one["inputSchema"]) for one in on_page] == [
         (tool.name, tool.inputSchema) for tool in listed
