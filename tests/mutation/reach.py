@@ -11,6 +11,7 @@ import signal
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
@@ -132,13 +133,18 @@ class Reach:
         return cls(lines, seconds)
 
     def tests(self, mutant: Mutant, root: Path) -> list[str]:
-        """The tests to run for a mutant: its own package's first, and the quickest modules."""
+        """The tests to run for a mutant: modules that name what it is in first.
+
+        Then come those of its own package, and the quickest ones.
+        """
         direct: set[str] = set()
         for path, lines in _lines_to_reach(mutant, root).items():
             direct |= self._names(path, lines)
         imported = self._names(mutant.path, [mutant.line])  # what is read once, such as a policy
         own = f"tests/{mutant.path.split('/')[1]}/"
         groups = [*self._modules(direct, own), *self._modules(imported - direct, own)]
+        names = set(mutant.name.split("::")[1].split(".")) - {"module"}
+        groups.sort(key=lambda tests: not names & _words_of(root, tests[0].partition("::")[0]))
         chosen: dict[str, None] = {}
         left_s = BUDGET_S
         for test in chain.from_iterable(groups):
@@ -162,6 +168,11 @@ class Reach:
             of_module.values(),
             key=lambda tests: (not tests[0].startswith(own), sum(map(self.seconds.get, tests))),
         )
+
+
+@lru_cache
+def _words_of(root: Path, module: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", (root / module).read_text("utf-8")))
 
 
 def _lines_to_reach(mutant: Mutant, root: Path) -> dict[str, Sequence[int]]:
