@@ -13,12 +13,13 @@ import math
 import socket
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -48,6 +49,13 @@ def most_connections() -> int:
     return max(_FEWEST, min(_MOST, (files - _OTHER_FILES) // 2))
 
 
+MAX_UNSENT_BYTES = 256_000_000
+"""What the responses that nobody reads may hold of the memory, of all connections together."""
+
+_LARGE_BYTES = 200_000
+"""More than a response in parts holds, of which the next part waits for its reader."""
+
+
 class Connections:
     """All open connections; at their limit, one without a request makes room for a newer one.
 
@@ -55,9 +63,12 @@ class Connections:
     server's event loop only.
     """
 
-    def __init__(self, at_most: int) -> None:
+    def __init__(self, at_most: int, *, max_unsent_bytes: int = MAX_UNSENT_BYTES) -> None:
         """Start with none."""
         self._places = Places(at_most)
+        self._max_unsent_bytes = max_unsent_bytes
+        # Those whose readers are behind with a large response, the longest first, and by how much.
+        self._unread: dict[BoundedProtocol, int] = {}
         self._networks: dict[BoundedProtocol, str | None] = {}
         # Those without a request, by network, the longest silent first.
         self._waiting: dict[str | None, dict[BoundedProtocol, None]] = defaultdict(dict)
@@ -88,6 +99,28 @@ class Connections:
         if connection in self._networks:
             self.set_waiting(connection, is_waiting=False)
             self._places.leave(self._networks.pop(connection))
+        self._unread.pop(connection, None)
+
+    def set_unread(self, connection: BoundedProtocol, *, is_unread: bool) -> None:
+        """Note whether a connection's reader is behind with a large response; may close some.
+
+        Where all of them hold too much, the one that has been behind the longest is closed, of the
+        network that holds most.
+        """
+        self._unread.pop(connection, None)
+        if not is_unread or connection not in self._networks:
+            return
+        self._unread[connection] = connection.unsent_bytes
+        # asyncio gives memory back when half of what it had to send is gone.
+        held = {one: min(most, 2 * one.unsent_bytes) for one, most in self._unread.items()}
+        of_networks: Counter[str | None] = Counter()
+        for one, size_bytes in held.items():
+            of_networks[self._networks[one]] += size_bytes
+        while of_networks.total() > self._max_unsent_bytes:
+            network = max(of_networks, key=of_networks.__getitem__)
+            slowest = next(one for one in held if self._networks.get(one) == network)
+            of_networks[network] -= held.pop(slowest)
+            slowest.drop()
 
     def close_silent(self, at_most: int) -> None:
         """Close some connections without a request, since the process is out of descriptors."""
@@ -113,8 +146,36 @@ class Connections:
         return True
 
 
+_TINY_BYTES = 32
+_MOST_TINY_CHUNKS = 4_000
+
+
+class _ChunkCounter(h11.Connection):
+    """h11's connection, for which a body of very many tiny chunks is malformed.
+
+    Each takes 25 µs of the event loop, so that 12 MB of single bytes would take a minute of it.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._chunks = self._body_bytes = 0
+
+    def next_event(self) -> Any:
+        """The next event, as h11 reads it."""
+        event = super().next_event()
+        if isinstance(event, h11.Data):
+            self._chunks += 1
+            self._body_bytes += len(event.data)
+            is_many = self._chunks > _MOST_TINY_CHUNKS
+            if is_many and self._body_bytes < _TINY_BYTES * self._chunks:
+                raise h11.RemoteProtocolError("too many chunks", error_status_hint=400)
+        elif isinstance(event, h11.Request):
+            self._chunks = self._body_bytes = 0
+        return event
+
+
 class BoundedProtocol(H11Protocol):
-    """uvicorn's HTTP protocol, with a time limit for headers and a table of connections."""
+    """uvicorn's HTTP protocol, with bounds for headers and chunks, and a table of connections."""
 
     def __init__(
         self,
@@ -125,6 +186,7 @@ class BoundedProtocol(H11Protocol):
     ) -> None:
         """Take uvicorn's arguments and the table of connections."""
         super().__init__(*args, **options)
+        self.conn = _ChunkCounter(h11.SERVER)
         self.access_log = False  # which nobody reads, and is put together all the same
         self._table = connections
         self._headers_s = headers_s
@@ -163,6 +225,22 @@ class BoundedProtocol(H11Protocol):
             self._await_headers()
             self._table.set_waiting(self, is_waiting=True)
 
+    def pause_writing(self) -> None:
+        """Let the next part of the response wait, as the reader is behind."""
+        super().pause_writing()
+        if self.unsent_bytes > _LARGE_BYTES:
+            self._table.set_unread(self, is_unread=True)
+
+    def resume_writing(self) -> None:
+        """Go on, as the reader has caught up."""
+        super().resume_writing()
+        self._table.set_unread(self, is_unread=False)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What waits for the reader."""
+        return int(self.transport.get_write_buffer_size())
+
     def drop(self) -> None:
         """Close the connection at once; what hasn't been sent is lost."""
         self._stop_waiting()
@@ -184,7 +262,7 @@ class BoundedProtocol(H11Protocol):
 
     def _end_silence(self) -> None:
         """Close a connection without a request, unless it is still taking the last response."""
-        unsent_bytes = self.transport.get_write_buffer_size()
+        unsent_bytes = self.unsent_bytes
         if 0 < unsent_bytes < self._unsent_bytes:
             self._unsent_bytes = unsent_bytes
             self._deadline = self.loop.call_later(self._headers_s, self._end_silence)

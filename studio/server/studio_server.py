@@ -144,8 +144,9 @@ def _server_of(request: Request) -> FastAPI:
 
 _SWITCH_INTERVAL_S = 0.0005
 _MAX_ARENAS = 2
-_M_ARENA_MAX = -8
-"""`mallopt`'s parameter, from glibc's `malloc.h`."""
+_MMAP_BYTES = 1 << 20
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+"""`mallopt`'s parameters, from glibc's `malloc.h`."""
 
 
 _MAX_FILES = 65_536
@@ -167,6 +168,7 @@ def tune_process() -> None:
         set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # a stub in musl
         if set_option is not None:
             set_option(_M_ARENA_MAX, _MAX_ARENAS)
+            set_option(_M_MMAP_THRESHOLD, _MMAP_BYTES)
 
 
 def _allow_open_files() -> None:

@@ -216,7 +216,7 @@ class Sending:
 async def test_bodies_that_do_not_come_keep_nobody_out() -> None:
     app = Slow()
     app.let_go.set()
-    arrivals = RequestBuffer(at_once=3, of_one=3, silent_s=600)
+    arrivals = RequestBuffer(at_once=3, of_one=3, silent_s=600, clock=lambda: 0.0)
     queues = {RequestClass.SHORT: RequestQueue(1, patience_s=600, most_waiting=0)}
     async with client_of(ConcurrencyLimitMiddleware(app, queues, arrivals)) as client:
         stalled = [Sending() for _ in range(3)]
@@ -239,10 +239,32 @@ async def test_bodies_that_do_not_come_keep_nobody_out() -> None:
         assert arrivals.active_count == 0
 
 
+async def test_the_slowest_body_gives_way_to_a_new_one() -> None:
+    app, now_s = Slow(), 0.0
+    app.let_go.set()
+    arrivals = RequestBuffer(at_once=2, of_one=2, silent_s=600, clock=lambda: now_s)
+    async with client_of(ConcurrencyLimitMiddleware(app, bodies=arrivals)) as client:
+        fast, slow = Sending(), Sending()
+        held = [
+            asyncio.ensure_future(client.post("/studio/projects", content=aiter(one)))
+            for one in (fast, slow)
+        ]
+        fast.pieces.put_nowait(bytes(1_000_000))
+        await fast.begun.wait()
+        await slow.begun.wait()
+        assert (await client.post("/studio/projects", content=b"x")).status_code == 429
+        now_s = 5.0
+        assert (await client.post("/studio/projects", content=b"x")).status_code == 200
+        assert (await held[1]).status_code == 408
+        fast.pieces.put_nowait(None)
+        assert (await held[0]).status_code == 200
+        assert arrivals.active_count == 0
+
+
 async def test_one_sender_cannot_take_all() -> None:
     app = Slow()
     app.let_go.set()
-    arrivals = RequestBuffer(at_once=10, of_one=1, silent_s=600)
+    arrivals = RequestBuffer(at_once=10, of_one=1, silent_s=600, clock=lambda: 0.0)
     async with client_of(ConcurrencyLimitMiddleware(app, bodies=arrivals)) as client:
         stalled = Sending()
         mine = {"Cookie": "tableread_visitor=me"}
@@ -262,7 +284,7 @@ async def test_one_sender_cannot_take_all() -> None:
 async def test_one_address_cannot_take_all_by_other_cookies() -> None:
     app = Slow()
     app.let_go.set()
-    arrivals = RequestBuffer(at_once=8, of_one=8, silent_s=600)
+    arrivals = RequestBuffer(at_once=8, of_one=8, silent_s=600, clock=lambda: 0.0)
     limit = ConcurrencyLimitMiddleware(app, bodies=arrivals)
 
     def sender(address: str) -> httpx.AsyncClient:

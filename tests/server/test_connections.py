@@ -18,6 +18,7 @@ import httpx
 import psutil
 import pytest
 from live import live
+from request_costs import CostMeter
 from serving import serving
 from starlette.types import Receive, Scope, Send
 
@@ -32,7 +33,9 @@ HEARTBEAT = b"GET /gradio_api/heartbeat/x HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @contextlib.contextmanager
-def opened(base_url: str, count: int, data: bytes, host: str = "") -> Iterator[list[socket.socket]]:
+def opened(
+    base_url: str, count: int, data: bytes, host: str = "", *, receives: int = 0
+) -> Iterator[list[socket.socket]]:
     """That many connections, each of which sends something once and then nothing more."""
     parts = urlsplit(base_url)
     assert parts.hostname is not None
@@ -41,6 +44,8 @@ def opened(base_url: str, count: int, data: bytes, host: str = "") -> Iterator[l
         for _ in range(count):
             one = stack.enter_context(socket.socket())
             one.settimeout(30)
+            if receives:  # bytes that the system takes before they are read
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receives)
             if host:
                 one.bind((host, 0))
             one.connect((parts.hostname, parts.port))
@@ -102,6 +107,31 @@ def test_1100_silent_connections_leave_the_page_answering(tmp_path: Path) -> Non
         assert process.said().count("accepted for now") <= 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the meter reads /proc")
+def test_an_edit_is_written_once_for_all_pages(tmp_path: Path) -> None:
+    script = "\n".join(["Ida: All is quiet by the river."] * 3_000)
+    with serving(tmp_path / "workspace") as (client, process):
+        meter = CostMeter(process.pid)
+        project = client.post("/studio/projects", json={"text": script}).json()
+        at, rev = f"/studio/projects/{project['project_id']}", project["rev"]
+        line_ids = [line["line_id"] for line in project["lines"]]
+
+        def edit(pages: int, language: str) -> float:
+            """The processor time of an edit of all lines, which so many pages follow."""
+            op = {"op": "set", "line_ids": line_ids, "fields": {"language": language}}
+            body = {"base_rev": rev + 9, "client": "ida", "ops": [op]}
+            since = client.get(at).json()["seq"]
+            request = f"GET {at}/events?since={since} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            with opened(str(client.base_url), pages, request.encode()) as readers:
+                assert statuses(readers) == {b"200"}
+                answer, cost = meter.measure(lambda: client.post(f"{at}/edits", json=body))
+            assert answer.status_code == 200
+            return cost.cpu_s
+
+        edit(1, "de")
+        assert edit(60, "fr") < 5 * edit(1, "es")
+
+
 @pytest.mark.campaign
 def test_1100_silent_connections_of_each_kind(tmp_path: Path) -> None:
     with serving(tmp_path / "workspace", most_files=1_024) as (client, process):
@@ -122,6 +152,8 @@ def test_1100_silent_connections_of_each_kind(tmp_path: Path) -> None:
 
 
 async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    while scope["method"] == "POST" and (await receive()).get("more_body"):
+        pass
     body = b"x" * (20_000_000 if scope["path"] == "/large" else 1)
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": body})
@@ -178,6 +210,30 @@ def test_the_longest_silent_makes_room_for_the_newest() -> None:
         while part := silent[-1].recv(1_000_000):
             got += len(part)
         assert got > 20_000_000
+
+
+def test_what_nobody_reads_is_bounded_in_all() -> None:
+    connections = Connections(40, max_unsent_bytes=50_000_000)
+    with live(answer, http=partial(BoundedProtocol, connections=connections)) as address:
+        large = b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with opened(address, 20, large, receives=4_096) as readers:
+            assert all(closes(one) for one in readers[:10])  # each has 20 MB to read
+            assert httpx.get(address).status_code == 200
+            readers[-1].settimeout(30)
+            got = 0
+            while got < 20_000_000:
+                got += len(readers[-1].recv(1_000_000))
+
+
+def test_a_body_of_tiny_chunks_is_refused() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with bounded(8, headers_s=600) as address:
+        with opened(address, 1, head + b"1\r\nx\r\n" * 5_000) as (one,):
+            assert one.recv(12).endswith(b"400")
+            assert closes(one)
+        with opened(address, 1, head + b"40\r\n%b\r\n" % (b"x" * 64) * 5_000) as (one,):
+            one.sendall(b"0\r\n\r\n")
+            assert one.recv(12).endswith(b"200")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs further addresses of this machine")

@@ -14,10 +14,16 @@ from urllib.parse import quote
 import httpx
 import pytest
 from addresses import PAGE_ADDRESSES, filled
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from serving import serving
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 from studio.server.middleware.origin_guard import OriginGuard
+from studio.server.middleware.security import SecurityMiddleware
+from studio.server.policies import RoutePolicies
 
 pytestmark = pytest.mark.slow
 
@@ -327,3 +333,16 @@ def test_a_share_links_name_is_known_once_it_is_there() -> None:
 @pytest.mark.parametrize("host", ["a b", "x/y", "user@localhost", "localhost:port", "", "[::1"])
 def test_a_host_header_that_is_none_is_refused(host: str) -> None:
     assert OriginGuard(None).find_refusal(Headers({"host": host}), is_visit=False)
+
+
+def test_a_refusal_on_the_way_keeps_its_kind_and_when_to_come_again() -> None:
+    async def busy(_: Scope, _receive: Receive, _send: Send) -> None:
+        raise HTTPException(429, "Too many.", headers={"Retry-After": "2"})
+
+    app = FastAPI()
+    app.get("/studio/projects")(lambda: None)
+    front = SecurityMiddleware(busy, OriginGuard("testserver"), RoutePolicies(app.routes))
+    answer = TestClient(front).get("/studio/projects")
+    assert answer.status_code == 429
+    assert answer.headers["retry-after"] == "2"
+    assert answer.json()["error"]["kind"] == "EngineBusy"

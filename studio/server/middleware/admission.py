@@ -59,24 +59,41 @@ _BUSY = "Too much is being sent to this studio now. Try again in 5 s."
 _SILENT = "The rest of the request didn't come. Send it again."
 
 
+_SLOW_BYTES_PER_S = 20_000
+_FIRST_S = 2.0
+"""How long a body may take before it counts as slow."""
+
+
 class RequestBuffer:
     """Bounds how many bodies arrive at once, in all, from one sender and from one address.
 
-    To be used on the server's event loop only.
+    Where all places are taken, the slowest one gives way to a new one. To be used on the server's
+    event loop only.
     """
 
-    def __init__(self, at_once: int = 64, *, of_one: int = 16, silent_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        at_once: int = 64,
+        *,
+        of_one: int = 16,
+        silent_s: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Start with no body.
 
         Args:
             at_once: Most bodies; each may hold megabytes of memory.
             of_one: Most bodies of one browser, or of all programs together.
             silent_s: How long the next chunk of a body may take.
+            clock: Monotonic seconds.
         """
+        self._clock = clock
         self._places = Places(at_once)
         self._of_one = of_one
         self._silent_s = silent_s
         self._coming: Counter[str] = Counter()
+        # The bodies that arrive now, with their senders and networks.
+        self._bodies: dict[BufferedBody, tuple[str, str | None]] = {}
 
     @property
     def active_count(self) -> int:
@@ -98,18 +115,42 @@ class RequestBuffer:
         """
         sender = Headers(scope=scope).get("cookie", "")
         network = client_network(scope)
-        if self._places.is_full_for(network) or self._coming[sender] >= self._of_one:
-            raise HTTPException(429, _BUSY, headers={"Retry-After": "5"})
+        while self._is_full_for(sender, network):
+            slowest = self._find_slowest(sender, network)
+            if slowest is None:
+                raise HTTPException(429, _BUSY, headers={"Retry-After": "5"})
+            slowest.give_way()
         self._places.take(network)
         self._coming[sender] += 1
 
         def end() -> None:
+            del self._bodies[body]
             self._places.leave(network)
             self._coming[sender] -= 1
             if not self._coming[sender]:
                 del self._coming[sender]
 
-        return BufferedBody(receive, whole, end, silent_s=self._silent_s)
+        body = BufferedBody(receive, whole, end, silent_s=self._silent_s, clock=self._clock)
+        self._bodies[body] = sender, network
+        return body
+
+    def _is_full_for(self, sender: str, network: str | None) -> bool:
+        return self._places.is_full_for(network) or self._coming[sender] >= self._of_one
+
+    def _find_slowest(self, sender: str, network: str | None) -> BufferedBody | None:
+        """The slowest body of whoever has too many; None if none of them is slow."""
+
+        def is_in_the_way(theirs: tuple[str, str | None]) -> bool:
+            if self._coming[sender] >= self._of_one:
+                return theirs[0] == sender
+            if self._places.has_too_many(network):
+                return theirs[1] == network
+            return self._places.is_full or theirs[1] is not None
+
+        slow = [
+            one for one, theirs in self._bodies.items() if one.is_slow and is_in_the_way(theirs)
+        ]
+        return min(slow, key=lambda one: one.bytes_per_s, default=None)
 
 
 class BufferedBody:
@@ -122,13 +163,34 @@ class BufferedBody:
         end: Callable[[], None],
         *,
         silent_s: float,
+        clock: Callable[[], float],
     ) -> None:
         """Start with no chunk; `end` is called once, after the last one or on `close`."""
         self._receive = receive
         self._whole = whole
         self._end = end
         self._silent_s = silent_s
-        self._is_over = False
+        self._is_over = self._gave_way = False
+        self._clock, self._begun_s, self._received_bytes = clock, clock(), 0
+        self._waiting: asyncio.Timeout | None = None
+
+    @property
+    def bytes_per_s(self) -> float:
+        """How fast it has come until now."""
+        return self._received_bytes / max(_FIRST_S, self._clock() - self._begun_s)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it may give way to another one."""
+        is_new = self._clock() - self._begun_s < _FIRST_S
+        return not is_new and self.bytes_per_s < _SLOW_BYTES_PER_S
+
+    def give_way(self) -> None:
+        """Stop receiving, so that another body can arrive; the request is answered with 408."""
+        self.close()
+        self._gave_way = True
+        if self._waiting is not None:
+            self._waiting.reschedule(asyncio.get_running_loop().time())
 
     async def __call__(self) -> Message:
         """Receive the next chunk.
@@ -136,13 +198,16 @@ class BufferedBody:
         Raises:
             HTTPException: It doesn't arrive in time; 408.
         """
-        if self._is_over:
+        if self._is_over and not self._gave_way:
             return await self._receive()
         try:
-            async with asyncio.timeout(self._silent_s):
+            async with asyncio.timeout(0 if self._gave_way else self._silent_s) as self._waiting:
                 message = await self._receive()
         except TimeoutError:
             raise HTTPException(408, _SILENT, headers={"Connection": "close"}) from None
+        finally:
+            self._waiting = None
+        self._received_bytes += len(message.get("body", b""))
         if message["type"] != "http.request":
             self.close()
         elif not message.get("more_body"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
@@ -26,7 +26,10 @@ class JsonBoundsMiddleware:
         if not _has_json(scope):
             await self._app(scope, receive, send)
             return
-        body = await Request(scope, receive).body()
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
+            return
         if has_too_many_values(body):
             await error_response(scope["path"], 413, _TOO_MANY)(scope, receive, send)
             return

@@ -77,7 +77,10 @@ class SecurityMiddleware:
             await self._app(scope, limit_body(receive, policy.max_body_bytes), send)
         except HTTPException as error:
             # From a middleware that reads the body before any route does.
-            await _reject(path, error.status_code, error.detail)(scope, receive, send)
+            kind = "EngineBusy" if error.status_code == 429 else "Refused"
+            more = {**(error.headers or {}), "Connection": "close"}
+            refused = error_response(path, error.status_code, error.detail, kind=kind, headers=more)
+            await refused(scope, receive, send)
 
     def _find_refusal(
         self, headers: Headers, path: str, policy: RoutePolicy | None

@@ -205,6 +205,7 @@ def takes(project: Project, line_id: str) -> dict[str, Any]:
 def project_event_routes(feeds: StateFeeds) -> APIRouter:
     """The stream that a page follows, with the state of its studio by `feeds`."""
     routes = APIRouter(prefix="/studio/projects")
+    batches = _SharedBatches()
 
     @routes.get("/{project_id}/events")
     @page_policy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
@@ -213,19 +214,46 @@ def project_event_routes(feeds: StateFeeds) -> APIRouter:
 
         Ends where `since` is too long ago: the page loads all again.
         """
-        return EventStream(_follow(feeds, studio, project, since))
+        return EventStream(_follow(feeds, batches, studio, project, since))
 
     return routes
 
 
+_Batch = list[tuple[int, ProjectEvent]]
+
+
+class _SharedBatches:
+    """Writes events once for all pages that follow a project; on the server's event loop.
+
+    An edit of all lines is 10 MB, and may have hundreds of pages to go to.
+    """
+
+    def __init__(self) -> None:
+        self._writing: dict[tuple[ProjectSession, int, int], asyncio.Task[bytes]] = {}
+
+    async def write(self, project: ProjectSession, batch: _Batch) -> bytes:
+        """The events as the stream sends them; nothing is kept once they are written."""
+        wanted = project, batch[0][0], batch[-1][0]
+        task = self._writing.get(wanted)
+        if task is None:
+            work = asyncio.to_thread(_write_batch, project, batch)
+            task = self._writing[wanted] = asyncio.create_task(work)
+            task.add_done_callback(lambda _: self._writing.pop(wanted))
+        return await asyncio.shield(task)  # others wait for it when a page leaves
+
+
 async def _follow(
-    feeds: StateFeeds, studio: Studio, project: ProjectSession, since: int
+    feeds: StateFeeds,
+    batches: _SharedBatches,
+    studio: Studio,
+    project: ProjectSession,
+    since: int,
 ) -> AsyncGenerator[bytes, None]:
     woken, seen = asyncio.Event(), 0
     with project.events.waking(woken), feeds.subscribe(studio, woken) as feed:
         while not feed.is_over and (batch := project.events.read_batch(since)) is not None:
             if batch:
-                if events := await asyncio.to_thread(_write_batch, project, batch):
+                if events := await batches.write(project, batch):
                     yield events
                 since += len(batch)
             if feed.version > seen:
@@ -235,7 +263,7 @@ async def _follow(
                 yield PING
 
 
-def _write_batch(project: ProjectSession, batch: list[tuple[int, ProjectEvent]]) -> bytes:
+def _write_batch(project: ProjectSession, batch: _Batch) -> bytes:
     bodies = ((seq, news_body(project, seq, news)) for seq, news in batch)
     return b"".join(encode_event(json.dumps(body), seq) for seq, body in bodies if body is not None)
 
