@@ -19,6 +19,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from studio.dialog.model import name_key
 from studio.errors import BadInput, StudioError
 from studio.project.document import number_lines
 from studio.project.session import ProjectSession
@@ -161,7 +162,14 @@ async def _list_voices(call: _ToolCall, _: NoArguments) -> Content:
 
 
 async def _try_voice(call: _ToolCall, given: TryArguments) -> Content:
-    made = await ProgramCalls(call.studio).speak(given.text, given.voice, 0, audio_format="mp3")
+    calls = ProgramCalls(call.studio)
+    listed = await asyncio.to_thread(calls.list_voices)
+    known = {name_key(one[key]) for one in listed for key in ("id", "name")}
+    if (
+        known and name_key(given.voice) not in known
+    ):  # where any name has a voice, a mistake has one
+        raise BadInput(f"There is no voice “{given.voice[:60]}”. list_voices has those there are.")
+    made = await calls.speak(given.text, given.voice, 0, audio_format="mp3")
     return [_say({"url": call.link(made)}), *await asyncio.to_thread(_sound, made)]
 
 

@@ -27,6 +27,9 @@ KEPT_S = 24 * 3600.0
 """How long a proposal waits for an answer."""
 
 _KEPT_PROJECTS = 100
+_KEPT_EARLIER = 50
+"""Proposals that a newer one followed, so that who made them learns what became of them."""
+
 _CHANGED = "The lines have changed since; ask for it again."
 
 
@@ -93,7 +96,7 @@ class Proposal:
 
 
 class Proposals:
-    """The latest proposal of each project of a studio; in memory, from any thread."""
+    """The proposals of a studio, of which each project's latest counts; in memory, any thread."""
 
     def __init__(
         self, changed: Callable[[], object], *, clock: Callable[[], float] = time.monotonic
@@ -104,6 +107,7 @@ class Proposals:
         # Guards the table, which requests in several threads read and change.
         self._lock = threading.Lock()
         self._latest: dict[str, Proposal] = {}
+        self._earlier: dict[str, Proposal] = {}
 
     def propose(
         self, session: ProjectSession, wanted: Sequence[WantedChange], note: str
@@ -125,7 +129,9 @@ class Proposals:
             secrets.token_hex(8), session.project_id, note[:MAX_NOTE_CHARS], found, self._clock()
         )
         with self._lock:
-            self._latest.pop(session.project_id, None)
+            earlier = self._latest.pop(session.project_id, None)
+            if earlier is not None:
+                self._keep_earlier(earlier)
             self._latest[session.project_id] = proposal
             for project_id in list(self._latest)[:-_KEPT_PROJECTS]:
                 del self._latest[project_id]
@@ -137,17 +143,20 @@ class Proposals:
 
         Args:
             session: The project.
-            proposal_id: The one that is meant; if it isn't the latest, it was replaced.
+            proposal_id: The one that is meant, if it isn't the latest.
 
         Raises:
             NotFound: There is none.
         """
         with self._lock:
             latest = self._latest.get(session.project_id)
+            earlier = self._earlier.get(proposal_id or "")
         if latest is None:
             raise NotFound("There is no proposal for this project.")
         if proposal_id is not None and latest.proposal_id != proposal_id:
-            return replace(latest, proposal_id=proposal_id, state=ProposalState.REPLACED)
+            if earlier is None or earlier.project_id != session.project_id:
+                raise NotFound("There is no such proposal for this project.")
+            return earlier
         if latest.state is ProposalState.WAITING and not self._is_fresh(latest, session):
             return replace(latest, state=ProposalState.EXPIRED)
         return latest
@@ -183,6 +192,13 @@ class Proposals:
         found = self.find(session, proposal_id)
         if found.state in {ProposalState.WAITING, ProposalState.EXPIRED}:
             self._answer(found, ProposalState.REJECTED)
+
+    def _keep_earlier(self, proposal: Proposal) -> None:
+        if proposal.state is ProposalState.WAITING:
+            proposal = replace(proposal, state=ProposalState.REPLACED)
+        self._earlier[proposal.proposal_id] = proposal
+        for proposal_id in list(self._earlier)[:-_KEPT_EARLIER]:
+            del self._earlier[proposal_id]
 
     def _require_waiting(self, session: ProjectSession, proposal_id: str) -> Proposal:
         found = self.find(session, proposal_id)

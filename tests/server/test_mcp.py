@@ -98,8 +98,14 @@ async def test_it_lists_and_tries_voices(http: httpx.Client) -> None:
         assert {"id", "name", "kind", "languages"} == set(voices[0])
         tried = await session.call_tool("try_voice", {"voice": voices[0]["id"]})
         assert tried.content[1].type == "audio"
-        wrong = await session.call_tool("try_voice", {"voice": "", "text": "…"})
-        assert wrong.isError
+        by_name = await session.call_tool("try_voice", {"voice": voices[-1]["name"].upper()})
+        assert by_name.content[1].type == "audio"
+        for voice in ("", "Nobody here"):
+            wrong = await session.call_tool("try_voice", {"voice": voice})
+            assert wrong.isError
+            assert "list_voices has those there are" in wrong.content[0].text
+        silent = await session.call_tool("try_voice", {"voice": voices[0]["id"], "text": "…"})
+        assert "Nothing to say" in silent.content[0].text
 
 
 async def test_proposed_edits_wait_for_the_page(http: httpx.Client) -> None:

@@ -109,6 +109,21 @@ def test_a_newer_one_takes_its_place(session, proposals) -> None:
     assert said(session)[0] == ("Ida", "Uno.")
 
 
+def test_each_learns_what_became_of_its_own(session, proposals) -> None:
+    first, second, *_ = ids(session)
+    both = [WantedChange("delete", first), WantedChange("change", second, text="Zwei.")]
+    older = proposals.propose(session, both, "")
+    proposals.accept(session, older.proposal_id, PERSON)
+    refused = proposals.propose(session, [WantedChange("change", second, text="Due.")], "")
+    proposals.reject(session, refused.proposal_id)
+    proposals.propose(session, [WantedChange("change", second, text="Dos.")], "")
+    found = proposals.find(session, older.proposal_id)
+    assert (found.state, len(found.changes)) == (ProposalState.ACCEPTED, 2)
+    assert proposals.find(session, refused.proposal_id).state is ProposalState.REJECTED
+    with pytest.raises(NotFound, match="no such proposal"):
+        proposals.find(session, "bogus")
+
+
 def test_it_waits_for_a_day(session) -> None:
     clock = Clock()
     proposals = Proposals(lambda: None, clock=clock)
