@@ -98,6 +98,9 @@ def test_what_stays_is_not_named_as_left_out(text):
         ("It was dark.\n\nIt rained.\n\nNobody came.\n\nIt was late.\n\n"
          "Emma. Hey.\n\nTom. Ho.\n\nEmma. Hu.\n\nTom. Ha.",
          [("Emma", "Hey."), ("Tom", "Ho."), ("Emma", "Hu."), ("Tom", "Ha.")]),
+        ("It was dark.\n\nIt rained.\n\nNobody came.\n\nIt was late.\n\nWe slept.\n\nI woke.\n\n"
+         "EMMA Hey you.\n\nTOM Ho you.\n\nEMMA Hu you.\n\nTOM Ha you.",
+         [("EMMA", "Hey you."), ("TOM", "Ho you."), ("EMMA", "Hu you."), ("TOM", "Ha you.")]),
     ],
 )  # fmt: skip
 def test_it_is_read_as_it_is_meant(text, said):
