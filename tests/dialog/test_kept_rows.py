@@ -50,6 +50,10 @@ FILES = [
             "note: BEN", "note: Hi.", "ANNA: Bye.",
         ],
     ),
+    (
+        "Anna: Hello.\n\nSETTING: The weir.\n\nNOTE: louder\n\nBen: Hi.\n",
+        ["Anna: Hello.", "action: SETTING: The weir.", "note: NOTE: louder", "Ben: Hi."],
+    ),
 ]  # fmt: skip
 
 

@@ -77,6 +77,11 @@ def test_what_stays_is_not_named_as_left_out(text):
         ("[S1] Hi. [S2] Ho. [S1] Hu.", [("S1", "Hi."), ("S2", "Ho."), ("S1", "Hu.")]),
         ("[alice]Hi[/alice]\n[bob]Ho[/bob]", [("alice", "Hi"), ("bob", "Ho")]),
         ("<Person1>Hi</Person1><Person2>Ho</Person2>", [("Person1", "Hi"), ("Person2", "Ho")]),
+        ("<script>\nEmma: Hey <i>you</i>.\nTom: Ho.\n</script>",
+         [("Emma", "Hey you."), ("Tom", "Ho.")]),
+        ('<script>\n<line who="Emma">Hey\nyou.</line>\n<line who="Tom">Ho.</line>\n</script>',
+         [("Emma", "Hey you."), ("Tom", "Ho.")]),
+        ("<dialogue>\nEmma: Hey.\n\nTom: Ho.\n</dialogue>", [("Emma", "Hey."), ("Tom", "Ho.")]),
         ("[excited] Okay. [laughs] Well.", [("Narrator", "[excited] Okay. [laughs] Well.")]),
         ("IVO (V.O.): Hi.\nIVO (CONT'D): Ho.", [("IVO", "Hi."), ("IVO", "Ho.")]),
         ("Ivo (whispering): Hi.", [("Ivo", "(whispering) Hi.")]),
@@ -98,6 +103,9 @@ def test_what_stays_is_not_named_as_left_out(text):
         ("It was dark.\n\nIt rained.\n\nNobody came.\n\nIt was late.\n\n"
          "Emma. Hey.\n\nTom. Ho.\n\nEmma. Hu.\n\nTom. Ha.",
          [("Emma", "Hey."), ("Tom", "Ho."), ("Emma", "Hu."), ("Tom", "Ha.")]),
+        ("It was dark.\n\nIt rained.\n\nNobody came.\n\nIt was late.\n\nWe slept.\n\nI woke.\n\n"
+         "EMMA Hey you.\n\nTOM Ho you.\n\nEMMA Hu you.\n\nTOM Ha you.",
+         [("EMMA", "Hey you."), ("TOM", "Ho you."), ("EMMA", "Hu you."), ("TOM", "Ha you.")]),
     ],
 )  # fmt: skip
 def test_it_is_read_as_it_is_meant(text, said):

@@ -122,12 +122,19 @@ _BREAKS = frozenset(
 )
 
 
+_LINED = frozenset(
+    ("tw-passagedata", "dialog", "dialogue", "play", "scene", "conversation", "transcript")
+)
+"""What rows may stand in."""
+
+
 def show_source(text: str) -> str | None:
-    """What the source of a web page, or of SSML, shows; None for other text."""
+    """What the source of a web page, of SSML or of a model's tags shows; None for other text."""
     if not _SOURCE.match(text) or "</" not in text:
         return None
     shown = _Shown()
-    shown.feed(text)
+    # As models write it, `<script>` around all holds a dialog; HTML's holds no tags.
+    shown.feed(regex.sub(r"^\s*<script>", "<dialogue>", text, flags=regex.IGNORECASE))
     shown.close()
     rows = (" ".join(row.split()) for row in "".join(shown.parts).splitlines())
     return regex.sub(r"\n{3,}", "\n\n", "\n".join(rows)).strip("\n")
@@ -147,7 +154,7 @@ class _Shown(HTMLParser):
         self._is_lined = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _NO_TEXT and not self._is_script(tag, attrs):
+        if tag in _NO_TEXT:
             self._hidden += 1
         if tag in _BREAKS:
             self.parts.append("\n")
@@ -165,7 +172,7 @@ class _Shown(HTMLParser):
             self.parts.append(f"\n\n:: {given.get('name') or ''}\n")
         elif tag == "tw-storydata" and given.get("name"):
             self.parts.append(f":: StoryTitle\n{given['name']}\n")
-        self._is_lined = tag == "tw-passagedata"
+        self._is_lined = tag in _LINED or (self._is_lined and tag not in _BREAKS)
         if tag == "break":
             self.parts.append(self.get_starttag_text() or "")
 
@@ -174,10 +181,6 @@ class _Shown(HTMLParser):
             self._hidden = max(0, self._hidden - 1)
         if tag in _BREAKS:
             self.parts.append("\n\n")
-
-    def _is_script(self, tag: str, attrs: list[tuple[str, str | None]]) -> bool:
-        """Whether `<script>` holds a dialog, as models write it, and begins the text."""
-        return tag == "script" and not attrs and not self.parts
 
     def handle_data(self, data: str) -> None:
         if not self._hidden:
