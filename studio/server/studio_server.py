@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import secrets
 import sys
 from contextlib import closing, suppress
@@ -199,6 +200,7 @@ _OPENING_SCRIPT = ASSETS / "dialogs" / "lighthouse.txt"
 def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
     """Serve the page until interrupted."""
     opening_script = _OPENING_SCRIPT.read_text(encoding="utf-8")
+    os.umask(0o077)  # a workspace in a folder that others read is private all the same
     tune_process()
     with studio, closing(WorkspaceUse(studio.options.workspace)) as use:
         if use.is_alone():

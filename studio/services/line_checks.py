@@ -351,6 +351,11 @@ def _check_audio(session: ProjectSession, line: ProjectLine) -> list[str]:
     return [f"“{line.path}” isn't in this project yet. Choose the file, or drop it on this line."]
 
 
+_MAX_SPOKEN_CHARS = 2_000_000
+"""What pronunciations may add to the lines that are checked; spoken forms are checked themselves,
+where the list is edited."""
+
+
 class _LineChecker:
     """Plans lines one by one; looks up each speaker in the library once."""
 
@@ -363,9 +368,18 @@ class _LineChecker:
         self._cast = session.cast
         self._list_languages = cache(self._cast.list_languages)
         self._list_moods = cache(self._cast.list_moods)
-        self._pronounce = session.render_context.pronouncing.spoken
+        self._say = session.render_context.pronouncing.spoken
+        self._left_chars = _MAX_SPOKEN_CHARS
         self._first_lines = _find_first_lines(session.document)
         self._of_voices: dict[tuple[str, str], list[str]] = {}
+
+    def _pronounce(self, text: str) -> str:
+        """The spoken text of a line, or the written one once all of them became very long."""
+        if self._left_chars <= 0:
+            return text
+        said = self._say(text)
+        self._left_chars -= max(0, len(said) - len(text))
+        return said
 
     def list_warnings(self, line: ProjectLine) -> list[str]:
         planned = plan(

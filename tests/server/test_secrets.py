@@ -114,6 +114,25 @@ def test_no_argument_of_a_program_holds_a_secret(tmp_path: Path) -> None:
     assert not list(workspace.glob("opening-*"))
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such permissions")
+def test_others_of_the_machine_read_nothing_whatever_the_umask(tmp_path: Path) -> None:
+    usual = os.umask(0)
+    try:
+        with serving(tmp_path / "workspace", fresh=True) as (client, _):
+            project = client.post("/studio/projects", json={"text": "Ida: Good evening."}).json()
+            at = f"/studio/projects/{project['project_id']}"
+            client.post(f"{at}/render", json={}).raise_for_status()
+            while not list((tmp_path / "workspace").rglob("*.wav")):
+                client.get(at)
+            made = list((tmp_path / "workspace").rglob("*"))
+            assert len(made) > 10
+            open_to_others = [str(one) for one in made if one.lstat().st_mode & 0o077]
+    finally:
+        os.umask(usual)
+    assert open_to_others == []
+
+
 @pytest.mark.parametrize("key", [None, "sk-owner"])
 def test_an_open_studio_says_so_and_what_a_key_protects(
     key: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
