@@ -70,6 +70,10 @@ class SpeakerLibrary:
         """What is wrong with single speakers, one message each; hides none of the others."""
         return self.scan()[1]
 
+    def list_unreadable(self) -> tuple[str, ...]:
+        """Those problems for which a speaker or a sample is left out; reads no recording."""
+        return self._scan()[1]
+
     def scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
         """What `list` and `list_problems` return, from one look at the folders."""
         stored, problems = self._scan()
