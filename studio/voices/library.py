@@ -327,7 +327,7 @@ class SpeakerLibrary:
             self._store.trash.put(self.folder(self.get(name).speaker_id))
 
     def list_removed(self) -> tuple[RemovedSpeaker, ...]:
-        """Speakers in the trash that can be read, the latest first."""
+        """Speakers in the trash, the latest first; to restore a damaged one says what is wrong."""
         return tuple(self._store.list_removed())
 
     def restore_removed(self, speaker_id: str) -> Speaker:
