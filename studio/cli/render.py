@@ -331,6 +331,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         dialog = arguments.apply(parsed.dialog, manager.backend)
         if not arguments.quiet:
             manager.listeners.append(lambda progress: print(progress.message, file=sys.stderr))
+        notice([Notice(one) for one in studio.speakers.list_problems()])
         notice(_explain_voices(arguments.voices, manager.backend))
         job = studio.render(dialog, options)
         notice(job.spec.plan.notices)

@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -388,6 +389,8 @@ class ProjectState:
         self.take_store = TakeStore(folder.root / layout.TAKES_FOLDER, folder.disk)
         folder.notices += list(_describe_problems(self.document, self.take_store))
         check_project_cover(folder)
+        with suppress(StorageFailed):  # the library can't be read, which each of its users says
+            folder.notices += tools.library.list_unreadable()[:_MAX_VOICE_NOTICES]
         # Numbers rise over restarts, so that a page's old one is recognised.
         self.events: EventLog[ProjectEvent] = EventLog(_MAX_EVENTS, time.time_ns() // 1_000_000)
         self.voice_resolver = VoiceResolver(tools)
@@ -452,6 +455,7 @@ class ProjectState:
 
 
 _MAX_TAKE_NOTICES = 20
+_MAX_VOICE_NOTICES = 5
 _SPARE_KEYS = 100
 
 

@@ -132,7 +132,9 @@ class SpeechStream:
             moods_of=cast.list_moods,
             pronounce=options.pronounce,
         ).with_gaps(Gaps(options.gap_s, gaps_before(options.characters)), dialog)
-        planned = replace(planned, notices=options.notices + planned.notices)
+        left_out = studio.speakers.list_unreadable() if needs_files else ()
+        notices = options.notices + planned.notices + tuple(map(Notice, left_out))
+        planned = replace(planned, notices=notices)
         _check_speakable(planned.segments)
         check_silence(planned.measure_silence_s())
         folder = _make_folder(studio.options.workspace / READINGS, is_needed=needs_files)

@@ -70,6 +70,10 @@ class SpeakerLibrary:
         """What is wrong with single speakers, one message each; hides none of the others."""
         return self.scan()[1]
 
+    def list_unreadable(self) -> tuple[str, ...]:
+        """Those problems for which a speaker or a sample is left out; reads no recording."""
+        return self._scan()[1]
+
     def scan(self) -> tuple[tuple[Speaker, ...], tuple[str, ...]]:
         """What `list` and `list_problems` return, from one look at the folders."""
         stored, problems = self._scan()
@@ -323,7 +327,7 @@ class SpeakerLibrary:
             self._store.trash.put(self.folder(self.get(name).speaker_id))
 
     def list_removed(self) -> tuple[RemovedSpeaker, ...]:
-        """Speakers in the trash that can be read, the latest first."""
+        """Speakers in the trash, the latest first; to restore a damaged one says what is wrong."""
         return tuple(self._store.list_removed())
 
     def restore_removed(self, speaker_id: str) -> Speaker:

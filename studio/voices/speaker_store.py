@@ -113,12 +113,13 @@ class SpeakerStore:
             return StoredSpeaker(build_speaker(self.folder(speaker_id), self.read(speaker_id)))
 
     def list_removed(self) -> Iterator[RemovedSpeaker]:
-        """Speakers in the trash that can be read, the latest first."""
+        """Speakers in the trash, the latest first; to restore a damaged one says what is wrong."""
         for folder, removed_s in self.trash.list_removed():
-            # One that can't be read can't be restored either, and is deleted in time.
-            with suppress(StorageFailed, OSError):
+            try:
                 name = self._names.get(f"{folder}/{RECORD_FILE}", _read_name)
-                yield RemovedSpeaker(folder.name, name, removed_s)
+            except (StorageFailed, OSError):
+                name = f"Damaged voice {folder.name}"
+            yield RemovedSpeaker(folder.name, name, removed_s)
 
     def measure_length_s(self, sample: Path) -> float | None:
         """Seconds of a stored recording, None if it can't be read; cached by the file's state."""

@@ -383,6 +383,16 @@ def test_an_engine_that_cannot_clone_says_what_it_does_with_a_voice(
         assert "eSpeak NG) can't clone a recording; it speaks in a voice of its own" in said[0]
 
 
+def test_a_voice_that_cannot_be_read_is_named(command: Command) -> None:
+    """Or its speaker would take another one without a word."""
+    path = command.folder / "workspace" / "speakers" / "0123456789ab" / "speaker.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"version": 9, "name": "Ida", "colour": "#046bd0"}')
+    assert command.run(command.write("Ida: Hello.")) == 0
+    (said,) = [row for row in command.stderr.splitlines() if "0123456789ab" in row]
+    assert "made by a newer studio" in said
+
+
 def test_names_that_differ_in_case_share_a_voice_and_say_so(command: Command) -> None:
     assert command.run(command.write("Ida: Hello.\nIDA: Hello.")) == 0
     assert "IDA" in command.stderr

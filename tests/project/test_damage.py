@@ -57,6 +57,7 @@ from studio.quality.checks import QualityIssue
 from studio.server.error_responses import answer_error
 from studio.server.routes.project_files import project_file_routes
 from studio.server.routes.project_routes import project_audio_routes, project_routes
+from studio.services.speech_requests import SpeechOptions, SpeechStream
 from studio.services.studio import Studio
 from studio.voices.library import SpeakerLibrary
 
@@ -304,6 +305,21 @@ def test_a_project_opens_although_the_disk_cannot_read_a_file_of_it(
     assert again.document == document
     assert again.folder.notices == []
     bench.kill(again)
+
+
+def test_a_voice_that_is_left_out_is_said_where_it_would_speak(
+    studio: Studio, client: TestClient
+) -> None:
+    ida = studio.speakers.add("Ida")
+    session = studio.projects.create("Scene", dialog_of(1))
+    path = studio.speakers.folder(ida.speaker_id) / "speaker.json"
+    path.write_bytes(path.read_bytes()[:60])
+    studio.projects._open.close_project(session.project_id)
+    notices = studio.projects.open(session.project_id).folder.notices
+    assert [ida.speaker_id in one for one in notices] == [True]
+    stream = SpeechStream(studio, dialog_of(1), SpeechOptions())
+    assert [ida.speaker_id in one.message for one in stream.job.spec.plan.notices] == [True]
+    stream.render.close()
 
 
 def test_a_damaged_judgement_is_kept_and_said(bench: Bench, whole: Path) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from voice_like import voice_like
 
-from studio.errors import Conflict, NotFound
+from studio.errors import Conflict, NotFound, StorageFailed
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker_store import MAX_VERSIONS
 from studio.voices.voice_pack import read_pack, write_pack
@@ -200,3 +200,18 @@ def test_a_speaker_from_before_recordings_were_kept_is_read(library, anna):
     del record["formers"]
     path.write_text(json.dumps(record), encoding="utf-8")
     assert library.get("Anna").formers == ()
+
+
+def test_a_removed_voice_that_is_damaged_is_listed_and_says_why_it_cant_come_back(library, anna):
+    library.remove("Anna")
+    path = library.folder(anna.speaker_id).parent / ".trash" / anna.speaker_id / "speaker.json"
+    record = path.read_bytes()
+    path.write_bytes(record[:40])
+    (removed,) = library.list_removed()
+    assert (removed.speaker_id, removed.name) == (
+        anna.speaker_id, f"Damaged voice {anna.speaker_id}",
+    )  # fmt: skip
+    with pytest.raises(StorageFailed, match="can't be read"):
+        library.restore_removed(anna.speaker_id)
+    path.write_bytes(record)
+    assert library.restore_removed(anna.speaker_id).name == "Anna"
