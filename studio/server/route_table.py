@@ -122,9 +122,10 @@ def gradio_routes(
         guard: Dependency that refuses an MCP client without the key or the sign-in.
         key_or_sign_in: Dependency that takes either, for files.
     """
-    router = APIRouter(dependencies=[Depends(current_studio(studio_of))])
-    router.include_router(gradio_file_routes, dependencies=[Depends(key_or_sign_in)])
-    router.include_router(mcp_routes(studio_of), dependencies=[Depends(guard)])
+    router = APIRouter()
+    has_studio = Depends(current_studio(studio_of))  # who isn't signed in has none
+    router.include_router(gradio_file_routes, dependencies=[Depends(key_or_sign_in), has_studio])
+    router.include_router(mcp_routes(studio_of), dependencies=[Depends(guard), has_studio])
     return list(router.routes)
 
 

@@ -30,6 +30,10 @@ V1_ADDRESSES = (
     ("GET", "/config"),
     ("GET", "/gradio_api/info"),
     ("GET", "/gradio_api/queue/data"),
+    ("GET", "/gradio_api/file=spoken/AAAA/dialog.wav"),
+    ("POST", "/gradio_api/upload"),
+    ("GET", "/gradio_api/mcp/schema"),
+    ("POST", "/gradio_api/mcp/"),
 )
 
 
