@@ -112,6 +112,13 @@ def test_it_is_read_as_it_is_meant(text, said):
     assert lines(text) == said
 
 
+def test_words_in_corners_that_are_broken_stand_where_they_begin():
+    dialog = read_dialog_text("Mira「船は？」\nJun「さあ。\nまだだ。」\nMira「待とう。」\n").dialog
+    assert [(line.line_number, line.text) for line in dialog] == [
+        (1, "船は？"), (2, "さあ。まだだ。"), (4, "待とう。"),
+    ]  # fmt: skip
+
+
 def test_a_list_s_points_are_no_speakers_and_one_host_is_one():
     text = (
         "# Tests\n\n---\n\n**Host:** Hello.\n\n## The files\n\nThey check:\n\n"
