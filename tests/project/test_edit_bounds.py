@@ -252,6 +252,16 @@ def test_every_door_refuses_the_same(door: Callable[[dict], None], what: str) ->
         door(REFUSED[what])
 
 
+def test_a_file_of_many_small_items_is_refused_before_it_is_parsed() -> None:
+    items = ",".join(['{"":1}'] * 600_000)
+    tracemalloc.start()
+    with pytest.raises(ScriptError, match="values"):
+        read_dialog_text(f"[{items}]")
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 30_000_000
+
+
 def test_the_doors_take_what_is_right() -> None:
     for door in (by_edit, by_script, by_items):
         door({"language": "de", "seed": 7, "params": {"speed": 1.2}})

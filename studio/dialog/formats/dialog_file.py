@@ -53,6 +53,7 @@ from studio.dialog.items import parse_items, write_items, write_json_lines
 from studio.dialog.model import Audio, Dialog, Line, Notice, Speech, Unspoken
 from studio.dialog.script import parse_header, write_script
 from studio.errors import NameRejected, ScriptError
+from studio.storage.json_bounds import MAX_VALUES, has_too_many_values
 
 
 class Format(StrEnum):
@@ -291,6 +292,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     """
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
+    _check_json_size(text)
     text = write_turns(text) or take_script(text, remarks)
     text = show_source(text) or write_columns(text) or write_yaml_lines(text) or text
     foreign = _read_foreign(text, remarks, options)
@@ -307,6 +309,17 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     text = cut_page_breaks(cut_times(text, remarks), remarks)
     format_ = detect(text, file_name, remarks)
     return _parse(text, format_, remarks, options)
+
+
+def _check_json_size(text: str) -> None:
+    """Refuse JSON that would take hundreds of megabytes once it is parsed.
+
+    Raises:
+        ScriptError: It holds too many values.
+    """
+    is_json = text.lstrip("\ufeff \t\r\n").startswith(("[", "{"))
+    if is_json and has_too_many_values(text.encode(errors="replace")):
+        raise ScriptError(f"This holds more than {MAX_VALUES:,} values. Divide it into parts.")
 
 
 def _read_foreign(text: str, remarks: ImportNotices, options: ImportOptions) -> Imported | None:
