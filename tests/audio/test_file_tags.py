@@ -251,6 +251,16 @@ def test_a_bit_rate_is_kept(tmp_path, scene, suffix, kbps):
         assert rate_kbps < 1.3 * kbps
 
 
+@pytest.mark.parametrize(("suffix", "kbps"), [("mp3", 128), ("opus", 64), ("m4a", 96), ("m4b", 96)])
+def test_the_usual_bit_rate_of_each_form(tmp_path, scene, suffix, kbps):
+    sizes = []
+    for chosen in (None, kbps):
+        path = tmp_path / f"{chosen}.{suffix}"
+        replace(scene, tags=FileTags()).write(path, ExportOptions(kbps=chosen))
+        sizes.append(path.stat().st_size)
+    assert sizes[0] == sizes[1]
+
+
 def test_a_bit_rate_that_no_format_has_is_refused(tmp_path, scene):
     with pytest.raises(BadInput, match="64, 96, 128, 192"):
         scene.write(tmp_path / "a.mp3", ExportOptions(kbps=100))

@@ -154,6 +154,16 @@ def test_a_script_in_capitals_is_no_screenplay(text):
     assert read(text, "scene.txt").format == "txt"
 
 
+@pytest.mark.parametrize(
+    "lost",
+    ["ANNA\nWell.\nBEN\nHm.\n\n", "ANNA\nWell.\nTHE LAMP GOES OUT AGAIN\nIt is dark.\nBEN\nHm.\n"],
+)
+def test_a_screenplay_without_empty_lines_is_its_names(lost):
+    imported = read(f"INT. WEIR - NIGHT\n{lost}{lost.rstrip()}\n")
+    assert [name for name, _ in spoken(imported)] == ["ANNA", "BEN", "ANNA", "BEN"]
+    assert "no empty lines" in imported.notices[0].message
+
+
 def test_a_comment_without_an_end_is_read_and_told():
     imported = read("ANNA\nYes.\n\nBEN\nNo /* never ends.\n")
     assert spoken(imported)[1] == ("BEN", "No /* never ends.")
