@@ -38,6 +38,8 @@ _KIND = re.compile(rb'"kind":"(\w+)"')
 
 _MAX_ENTRY_BYTES = 200_000_000
 """Limit of one line, ten times that of the largest edit."""
+_MAX_IMPORTED_BYTES = 64_000_000
+"""The same of a file from elsewhere, whose lines take four times as much memory."""
 _MAKER_BYTES = 16_384
 _CLIENT = re.compile(rb'"client":"([^"\\]*)"')
 
@@ -211,14 +213,14 @@ def build_closed_error() -> EngineBusy:
 
 
 def read_entries(path: Path) -> Iterator[StoredEntry]:
-    """Read the intact entries at the start of a journal that isn't open.
+    """Read the intact entries at the start of a journal that was imported.
 
     Raises:
         FormatNewer: A newer studio wrote one of them.
     """
     start = 0
     with path.open("rb") as file:
-        while line := file.readline(_MAX_ENTRY_BYTES):
+        while line := file.readline(_MAX_IMPORTED_BYTES):
             entry = None if has_too_many_values(line) else decode_entry(line)
             if entry is None:
                 return
