@@ -51,6 +51,14 @@ FILES = [
         ],
     ),
     (
+        "# Weir\n\n**Anna:** Hello <!-- softer --> there.\n\n<!-- a door,\nfar away -->\n\n"
+        "**Ben:** I <3 you <!-- without an end.\n",
+        [
+            "heading: Weir", "Anna: Hello there.", "note: softer", "note: a door,",
+            "note: far away", "Ben: I <3 you <!-- without an end.",
+        ],
+    ),
+    (
         "Anna: Hello.\n\nSETTING: The weir.\n\nNOTE: louder\n\nBen: Hi.\n",
         ["Anna: Hello.", "action: SETTING: The weir.", "note: NOTE: louder", "Ben: Hi."],
     ),

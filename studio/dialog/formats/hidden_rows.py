@@ -2,6 +2,7 @@
 
 Whole rows of `[[a note]]` and `/* what is cut */` become notes, `> CENTRED <` and `> CUT TO:`
 action. Inside a row they are words: a speech may say them. `=== Part two ===` is a heading.
+`<!-- a comment -->` of HTML and Markdown is a note anywhere.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import regex
 
 from studio.dialog.markup import Row
 
-_SIGNS = ("[[", "/*", ">", "==", "--", "**", "~~")
-_CLOSES = {"[[": "]]", "/*": "*/"}
+_SIGNS = ("[[", "/*", "<!--", ">", "==", "--", "**", "~~")
+_CLOSES = {"[[": "]]", "/*": "*/", "<!--": "-->"}
+_COMMENT, _COMMENT_END = "<!--", "-->"
 _RULED = regex.compile(r"[=*~-]{2,}\s+(?P<text>[\p{Lu}\p{N}][^=*~]{0,80}?)\s+[=*~-]{2,}")
 _CENTRED = regex.compile(r">\s*(?P<text>[^<>]*[^<>\s])\s*<|>\s*(?P<text>\p{Lu}[\p{Lu}\s]*\bTO:)")
 
@@ -27,7 +29,7 @@ def write_hidden_rows(rows: list[Row]) -> list[Row]:
     opened: list[Row] = []
     close = ""
     for number, row in rows:
-        close = close or _CLOSES.get(row[:2], "")
+        close = close or next((_CLOSES[sign] for sign in _CLOSES if row.startswith(sign)), "")
         if not close:
             written.append((number, _write_ruled(row) if row.startswith(_SIGNS) else row))
             continue
@@ -39,6 +41,27 @@ def write_hidden_rows(rows: list[Row]) -> list[Row]:
     return written + opened
 
 
+def divide_comments(rows: list[Row]) -> list[Row]:
+    """Rows without the comments of HTML that are closed in them, which follow as notes."""
+    if not any(_COMMENT in row for _, row in rows):
+        return rows
+    return [part for row in rows for part in _divide_comments(row)]
+
+
+def _divide_comments(row: Row) -> list[Row]:
+    number, text = row
+    shown, comments, at = [], [], 0
+    while (start := text.find(_COMMENT, at)) >= 0:
+        end = text.find(_COMMENT_END, start + len(_COMMENT))
+        if end < 0:
+            break
+        shown.append(text[at:start].rstrip())
+        comments.append(_as_note((number, text[start : end + len(_COMMENT_END)])))
+        at = end + len(_COMMENT_END)
+    rest = "".join([*shown, text[at:]]).strip()
+    return [(number, rest), *comments] if rest else comments or [row]
+
+
 def _write_ruled(row: str) -> str:
     if centred := _CENTRED.fullmatch(row):
         return f"#> {centred['text']}"
@@ -47,5 +70,5 @@ def _write_ruled(row: str) -> str:
 
 
 def _as_note(row: Row) -> Row:
-    words = row[1].strip("[]/* ")
+    words = row[1].removeprefix(_COMMENT).removesuffix(_COMMENT_END).strip("[]/* ")
     return row[0], f"// {words}" if words else ""

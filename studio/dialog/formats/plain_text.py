@@ -24,7 +24,7 @@ from studio.dialog.directions import (
     write_direction,
 )
 from studio.dialog.formats.building import FIRST_SPEAKER, NO_NAME, NOT_SPOKEN, ImportNotices
-from studio.dialog.formats.hidden_rows import write_hidden_rows
+from studio.dialog.formats.hidden_rows import divide_comments, write_hidden_rows
 from studio.dialog.formats.plays import NARRATORS, Play, find_play, join_open_brackets
 from studio.dialog.formats.row_kinds import (
     ABOUT_NOTICE,
@@ -138,7 +138,7 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     written = rows
     if is_marked:
         rows = read_markdown(rows)
-    rows = name_headings(rows)
+    rows = name_headings(divide_comments(rows))
     rows = read_names_behind(read_quoted_names(read_testimony(rows)))
     rows = read_names_in_parentheses(rows)
     rows = join_brackets(split_turns(rows))
