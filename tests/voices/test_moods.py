@@ -69,6 +69,13 @@ def test_lines_choose_a_sample_by_their_mood(library, anna):
     assert voices[1].sample.transcript == "No!"
 
 
+def test_a_voice_of_another_kind_has_none_of_a_speaker_s_moods(library, anna, recording):
+    assert Cast(library, {}).list_moods("anna") == ("Angry",)
+    assert Cast(library, {"Anna": recording("own.wav")}).list_moods("anna") == ()
+    voice = Cast(library, {}).load_voice("Anna")
+    assert Cast(library, {}, given={"Anna": voice}).list_moods("anna") == ()
+
+
 def test_the_mood_stays_with_every_piece_of_a_long_line(library, anna):
     long = "This is one sentence of many, all of them angry. " * 20
     pieces = planned(f"[Anna | mood:angry] {long}")
@@ -174,6 +181,7 @@ def test_tags_are_told_apart_whatever_their_case(library):
     speaker = library.add("Anna", tags=["Old", " warm ", "old", "OLD"])
     assert speaker.tags == ("Old", "warm")
     assert library.update("Anna", tags=[]).tags == ()
+    assert library.update("Anna", tags=["x" * 30]).tags == ("x" * 30,)
 
 
 @pytest.mark.parametrize("tags", [["x" * 31], ["\u200b"], ["a"] * 21])
