@@ -42,6 +42,7 @@ def former_files(library, speaker):
 def test_a_changed_sample_comes_back_byte_for_byte_after_a_restart(library, anna, tmp_path):
     before = anna.sample.read_bytes()
     library.replace_sample("Anna", None, voice_like(5), transcript="Hel")
+    assert library.list_problems() == ()
     again = SpeakerLibrary(tmp_path / "speakers")
     (former,) = again.get("Anna").formers
     assert (former.sample_id, former.removed) == (None, False)
