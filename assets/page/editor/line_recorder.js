@@ -196,7 +196,9 @@ export class LineRecorder {
       }
       if (isOver()) return undefined;
       microphone.start();
-      microphone.stopped.then(() => isOver() || this.#state !== "recording" || this.#finish(true));
+      microphone.stopped.then(() => {
+        if (!isOver() && this.#state === "recording") void this.#finish(true);
+      });
       this.#began_ms = performance.now();
       this.#turn("recording");
       setText(byId("record-state"), t`Recording.`);
