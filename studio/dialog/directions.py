@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 import regex
 
@@ -130,6 +131,8 @@ _TO_SOMEBODY = word_set(
     " je j'ai tu nous vous mon ma ton ta yo tú mi nosotros io noi voi eu você"
     " я меня мне мной мой моя моё мои мы нас нам наш наша ты тебя тебе твой твоя вы вас вам"
 )
+_MOST_FIRST = 20
+"""How many brackets in a row may be at the start of a line."""
 _FEW_WORDS = 4
 _MOST_WORDS = 14
 _NO_SPACES = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
@@ -178,6 +181,7 @@ def find_directions(text: str) -> tuple[Direction, ...]:
     return tuple(_iter_directions(text)) if may_have_some else ()
 
 
+@lru_cache(maxsize=1_000)  # the same few words stand in brackets, and are looked at repeatedly
 def is_direction(inside: str) -> bool:
     """Whether words in brackets are known to be a direction, wherever they stand."""
     name = sound_name(inside).rstrip(".")
@@ -216,10 +220,10 @@ _BRACKETS = str.maketrans("[]()（）", "      ")
 
 def _iter_directions(text: str) -> Iterator[Direction]:
     is_first = True
-    end = 0
-    for match in _DIRECTION.finditer(text):
-        is_first = is_first and not text[end : match.start()].strip()
-        is_alone = is_first and not text[match.end() :].strip(" .")
+    end, last = 0, len(text.rstrip(" ."))
+    for number, match in enumerate(_DIRECTION.finditer(text)):
+        is_first = is_first and number < _MOST_FIRST and not text[end : match.start()].strip()
+        is_alone = is_first and match.end() >= last
         kind = _classify(match, is_first=is_first, is_alone=is_alone)
         if kind is not None:
             inside = next(filter(None, match.groups()))
@@ -304,6 +308,8 @@ def find_tag(words: str, tags: Collection[str]) -> str | None:
 
 def find_mood(words: str, moods: Collection[str]) -> str | None:
     """The mood of a voice that a direction asks for, such as “angry” for “very angrily”."""
+    if not moods:
+        return None
     by_key = {name_key(mood): mood for mood in moods}
     if exact := by_key.get(name_key(" ".join(words.split()))):
         return exact

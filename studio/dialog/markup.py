@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -111,6 +112,7 @@ def read_markdown(rows: list[Row]) -> list[Row]:
     source = "\n".join(by_number.get(number, "") for number in range(first, last + 1))
     shown: list[Row] = []
     tokens = _block_parser().parse(_cut_extensions(source))
+    lists = _Lists(tokens)
     for idx, token in enumerate(tokens):
         number = first + (token.map[0] if token.map else 0)
         if token.type in ("fence", "code_block"):
@@ -119,7 +121,7 @@ def read_markdown(rows: list[Row]) -> list[Row]:
         elif token.type == "html_block":
             shown += enumerate(token.content.rstrip("\n").split("\n"), number)
         elif token.type == "inline":
-            prefix = _prefix(tokens, idx)
+            prefix = _prefix(lists, idx)
             texts = list(_inline_rows(token, number))
             shown += [(number, prefix + texts[0][1]), *texts[1:]]
         if token.type.endswith("_close") or token.type in ("fence", "hr"):
@@ -135,8 +137,27 @@ def _cut_extensions(source: str) -> str:
     return _EMPHASIS.sub("", source) if "<" in source else source
 
 
-def _prefix(tokens: list[Token], idx: int) -> str:
+class _Lists:
+    """A text's tokens, and what its lists are, which each of their items asks for."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
+        self._contents = sorted(one.content for one in tokens)
+
+    @cached_property
+    def have_speakers(self) -> bool:
+        """Whether nobody speaks outside of the lists, or somebody twice inside."""
+        return _is_list_of_speakers(self.tokens)
+
+    def is_said_once(self, name: str) -> bool:
+        """Whether the name with which a token begins begins no other one."""
+        after = bisect_left(self._contents, name) + 1
+        return not any(one.startswith(name) for one in self._contents[after : after + 1])
+
+
+def _prefix(lists: _Lists, idx: int) -> str:
     """What an inline token's first row begins with, which its block has taken away."""
+    tokens = lists.tokens
     if tokens[idx - 1].type == "heading_open":
         return "# "
     if idx < 2 or tokens[idx - 2].type != "list_item_open":
@@ -146,8 +167,7 @@ def _prefix(tokens: list[Token], idx: int) -> str:
         is_name = _BOLD_ABOVE.match(tokens[idx].content) is not None
         return f"{number}. " if number and not is_name else ""
     # `- **A point:** …` in a list is no speaker, unless he says more than that.
-    is_point = sum(one.content.startswith(named["name"]) for one in tokens) == 1
-    is_point = is_point and not _is_list_of_speakers(tokens)
+    is_point = lists.is_said_once(named["name"]) and not lists.have_speakers
     return "\\" if is_point and named["name"].startswith("**") else ""
 
 
@@ -208,7 +228,7 @@ def _show(children: list[Token]) -> Iterator[str]:
             acts = is_single and children[idx + 1].type == "em_close" and "(" not in child.content
             if acts and is_direction(child.content):
                 yield f"({child.content})"
-            elif acts and _leads(children[: idx - 1]) and _acts_out(child.content):
+            elif acts and _leads(children, idx - 1) and _acts_out(child.content):
                 yield write_direction(child.content, is_first=True)
             else:
                 yield child.content
@@ -218,10 +238,11 @@ def _show(children: list[Token]) -> Iterator[str]:
             yield "\n"
 
 
-def _leads(before: list[Token]) -> bool:
+def _leads(children: list[Token], end: int) -> bool:
     """Whether nothing but a name stands before an inline token."""
-    text = "".join(one.content for one in before).strip()
-    return not text or text.endswith((":", "："))
+    texts = (children[idx].content.rstrip() for idx in range(end - 1, -1, -1))
+    last = next(filter(None, texts), "")
+    return not last or last.endswith((":", "："))
 
 
 def _acts_out(words: str) -> bool:

@@ -298,6 +298,8 @@ def find_line_directions(
 ) -> dict[str, list[DirectionNote]]:
     """Find the stage directions that aren't spoken, by line; lines without any are left out.
 
+    Beyond 50,000 directions, further lines aren't looked at: each is marked on the page.
+
     Args:
         session: The project.
         line_ids: The lines to look at; None for all.
@@ -308,19 +310,22 @@ def find_line_directions(
     limits = session.backend.capabilities.limits()
     list_moods = cache(session.cast.list_moods)
     found: dict[str, list[DirectionNote]] = {}
+    left = _MAX_DIRECTIONS
     for line in session.document:
+        if left <= 0:
+            break
         if line.kind is not LineKind.SPEECH or (
             line_ids is not None and line.line_id not in line_ids
         ):
             continue
+        units = end = 0
         for one in find_directions(line.text):
             if not one.is_spoken:
                 note = describe_effect(one, limits, list_moods(line.speaker or ""))
-                start, end = (
-                    _count_units(line.text[: one.start]),
-                    _count_units(line.text[: one.end]),
-                )
-                found.setdefault(line.line_id, []).append(DirectionNote(start, end, note))
+                start = units + _count_units(line.text[end : one.start])
+                units, end = start + _count_units(line.text[one.start : one.end]), one.end
+                found.setdefault(line.line_id, []).append(DirectionNote(start, units, note))
+                left -= 1
     return found
 
 
@@ -351,6 +356,7 @@ def _check_audio(session: ProjectSession, line: ProjectLine) -> list[str]:
     return [f"“{line.path}” isn't in this project yet. Choose the file, or drop it on this line."]
 
 
+_MAX_DIRECTIONS = 50_000
 _MAX_SPOKEN_CHARS = 2_000_000
 """What pronunciations may add to the lines that are checked; spoken forms are checked themselves,
 where the list is edited."""

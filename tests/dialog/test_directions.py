@@ -144,3 +144,8 @@ def test_any_brackets_are_read(text):
 @pytest.mark.parametrize("piece", ["(", "[", "[sfx", "(softly) ", "[direction:", "(a"])
 def test_hostile_brackets_take_linear_time(piece):
     assert_linear(lambda times: find_directions(piece * times), 4_000)
+
+
+def test_20_brackets_in_a_row_may_be_at_the_start_of_a_line():
+    found = find_directions("(x)" * 33_000)
+    assert [one.start for one in found] == list(range(0, 60, 3))

@@ -1,5 +1,7 @@
 """Scripts as people paste them: what models write, plays, tags around turns, prose."""
 
+import contextlib
+
 import pytest
 from dialog_strategies import scripts
 from growth import assert_linear
@@ -228,6 +230,40 @@ def test_hostile_text_takes_linear_time(piece):
             return
 
     assert_linear(read, 1_000)
+
+
+_SUBTITLE = "[Events]\nDialogue: 0,0:00:01.00,0:00:02.00,Main,Ida,0,0,0,,"
+
+
+@pytest.mark.parametrize(
+    ("before", "piece", "behind"),
+    [
+        ("Ida: A label.", "\n", "Ivo: Hello."),
+        ("=== weir ===\n", " \n", "Ivo: Hello."),
+        (":: Weir", " ", "{\nIda: Hello."),
+        (":: Weir [a]", " ", "b\nIda: Hello."),
+        ("[Script Info]\nTitle: a", "\t", f"b\n{_SUBTITLE}Hello."),
+        (f"[Script Info]\n{_SUBTITLE}{{", r"\p1", "Hello."),
+        ("title: Weir\n---\nIda: Hello.", "<<", "\n==="),
+        ("title: Weir\n---\nIda: Hello.", " #a", " b\n==="),
+        ("title: Weir\n---\nIda: Hello.", " ", "b\n==="),
+    ],
+)
+def test_a_long_row_of_one_sign_takes_linear_time(before, piece, behind):
+    def read(times):
+        with contextlib.suppress(ScriptError):
+            read_dialog_text(before + piece * times + behind)
+
+    assert_linear(read, 16_000)
+
+
+def test_many_names_in_a_list_take_linear_time():
+    names = [f"- **A{number}:** Hello you.\n" for number in range(2_000)]
+    assert_linear(lambda count: read_dialog_text("".join(names[:count])), 2_000)
+
+
+def test_many_actions_between_stars_take_linear_time():
+    assert_linear(lambda times: read_dialog_text("Ida: " + '"",*a* ' * times), 4_000)
 
 
 @pytest.mark.parametrize("title", ["# The Weir", "**The Weir**", "The Weir", "Title: The Weir"])

@@ -152,6 +152,15 @@ def test_directions_have_their_place_and_what_becomes_of_them(studio):
     )
 
 
+def test_50_000_directions_are_marked_and_lines_beyond_them_are_not(studio):
+    script = "\n".join(["Mara: " + "[sfx]" * 15_000 + " Hello."] * 5 + ["Mara: (softly) Hello."])
+    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
+    found = find_line_directions(session)
+    assert [len(found.get(one, [])) for one in session.document.order] == [15_000] * 4 + [0] * 2
+    last = found[session.document.order[3]][-1]
+    assert (last.start, last.end) == (74_995, 75_000)
+
+
 def test_only_doubts_about_directions_are_to_be_checked(studio):
     session = studio.projects.create("Scene", read_dialog_text(DIRECTED).dialog)
     angrily, door, wry, mean, plain = told(session)

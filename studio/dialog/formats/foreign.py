@@ -15,7 +15,7 @@ from studio.errors import NameRejected, ScriptError
 _ASS = regex.compile(r"\s*(?:;[^\n]*\n\s*)*\[Script Info\]", regex.IGNORECASE)
 _CLOCK = regex.compile(r"(\d{1,2}):(\d{2}):(\d{2})[.:](\d{1,3})")
 _OVERRIDES = regex.compile(r"\{[^{}]*\}")
-_DRAWING = regex.compile(r"\{[^{}]*\\p[1-9][^{}]*\}")
+_DRAWING = regex.compile(r"\{(?:(?!\\p[1-9])[^{}])*+\\p[1-9][^{}]*+\}")
 _USUAL_FIELDS = (
     "layer",
     "start",
@@ -28,7 +28,7 @@ _USUAL_FIELDS = (
     "effect",
 )
 _DRAWN = "What the subtitles only draw is left out."
-_TITLED = regex.compile(r"(?m)^Title:[ \t]*(?P<title>(?!Default Aegisub|<)\S.*?)[ \t]*$")
+_TITLED = regex.compile(r"(?m)^Title:[ \t]*(?P<title>(?!Default Aegisub|<)\S.*)$")
 _NO_EVENTS = "The subtitles hold no lines that begin with “Dialogue:”."
 
 
@@ -54,7 +54,7 @@ def read_ass(text: str, remarks: ImportNotices, *, min_gap_s: float) -> ParsedSc
 def find_ass_title(text: str) -> str | None:
     """What a file of subtitles calls itself; None if it doesn't say."""
     found = _TITLED.search(text)
-    return found["title"] if found else None
+    return found["title"].rstrip(" \t") if found else None
 
 
 def _events(text: str, remarks: ImportNotices, notes: list[NumberedLine]) -> Iterator[Cue]:
@@ -109,8 +109,9 @@ _YARN = regex.compile(
 )
 _TITLE = regex.compile(r"title\s*:\s*(?P<name>\S.*)")
 _HEADER = regex.compile(r"[\w-]+\s*:.*")
-_COMMAND = regex.compile(r"<<.*?>>")
-_HASHTAGS = regex.compile(r"(?:\s+#[\w:.-]+)+\s*$")
+# Each ends where the next one begins, and white space is one space, so that time stays linear.
+_COMMAND = regex.compile(r"<<(?:(?!<<|>>).)*+>>")
+_HASHTAGS = regex.compile(r"(?:\s#[\w:.-]+){1,50}$")
 _JUMP = regex.compile(r"\[\[(?:(?P<label>[^\[\]|]*)\|)?[^\[\]|]*\]\]")
 _INSERTED = regex.compile(r",?\s*\{\$?[^{}]*\}")
 _MARKUP = regex.compile(r"\[/?[a-z_]+(?:[ =][^\[\]]*)?/?\]|\[/\]")
@@ -136,7 +137,7 @@ def read_yarn(text: str, remarks: ImportNotices) -> ParsedScript:
     builder = DialogBuilder(remarks)
     in_body = False
     for number, raw in enumerate(text.splitlines(), start=1):
-        row = raw.strip()
+        row = " ".join(raw.split())
         if row in ("---", "==="):
             in_body = row == "---"
         elif in_body and row:

@@ -34,13 +34,14 @@ class GameScript:
 _INK_KNOT = regex.compile(
     r"(?m)^={2,}[ \t]*(?!function\b)\w+[ \t]*(?:\([^()\n]*\))?[ \t]*=*[ \t]*$"
 )
+# No `\s` before it: from each of many empty lines it would go to the last of them.
 _INK_FLOW = regex.compile(
-    r"(?m)^\s*(?:->\s*[\w.]+\s*$|[*+]\s*\S|VAR\s+\w+\s*=|INCLUDE\s|~\s*\w|-\s*->)"
+    r"(?m)^[^\S\n]*(?:->\s*[\w.]+\s*$|[*+]\s*\S|VAR\s+\w+\s*=|INCLUDE\s|~\s*\w|-\s*->)"
 )
 _TWEE = regex.compile(r"(?m)^::\s*[^\s\[{][^\n]*$")
-_TWEE_HEAD = regex.compile(r"::\s*(?P<name>[^\[{]+?)\s*(?:\[(?P<tags>[^\]]*)\])?\s*(?:\{.*\})?\s*")
-_RENPY_LABEL = regex.compile(r"(?m)^\s*label\s+\w+\s*(?:\([^()]*\))?:\s*$")
-_RENPY_SAID = regex.compile(r"(?m)^\s+(?:\w+(?:\s+\w+)?\s+)?\"[^\"\n]*\"")
+_TWEE_HEAD = regex.compile(r"::(?P<name>[^\[{]++)(?:\[(?P<tags>[^\]]*)\])?\s*+(?:\{.*\})?\s*")
+_RENPY_LABEL = regex.compile(r"(?m)^[^\S\n]*label\s+\w+\s*(?:\([^()]*\))?:\s*$")
+_RENPY_SAID = regex.compile(r"(?m)^[^\S\n]+(?:\w+(?:\s+\w+)?\s+)?\"[^\"\n]*\"")
 
 
 def read_game_script(text: str, remarks: ImportNotices) -> GameScript | None:
