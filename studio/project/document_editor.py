@@ -12,7 +12,7 @@ from studio.errors import EditConflict
 from studio.project import ops
 from studio.project.comments import select_for_lines
 from studio.project.document import Document, LineKind, clean_project_name
-from studio.project.draft import check_speakers
+from studio.project.draft import check_growth, check_line_count, check_speakers
 from studio.project.edits import EditLookups, apply_edits
 from studio.project.history import Author, Entry, EntryKind, HistoryStep, parse_person
 from studio.project.line_states import STUDIO_AUTHOR, EditEvent, LineStates, ProjectState
@@ -264,6 +264,7 @@ class DocumentEditor:
         Raises:
             Conflict: There is none.
             EditConflict: It is somebody else's, and newer than `base_rev`, or not wanted.
+            BadInput: There would be too many lines.
             StorageFailed: It can't be saved; nothing changed.
         """
         history = self._state.history
@@ -275,7 +276,7 @@ class DocumentEditor:
         if latest and latest[0] > base_rev and latest[1] not in ("", author.client):
             message = "The latest step is somebody else's and new to you. Look at it first."
             raise EditConflict(message, rev=self._state.rev, conflicts=[])
-        return self.publish_step(history.undo(author, self._state.deps.now_s(), self._choose_takes))
+        return self.publish_step(history.undo(author, self._state.deps.now_s(), self._finish_undo))
 
     def _undo_own(self, author: Author) -> EditEvent:
         person, core = parse_person(author.client), self._state
@@ -283,7 +284,7 @@ class DocumentEditor:
         def is_own(client: str) -> bool:
             return client == STUDIO_AUTHOR.client or parse_person(client) == person
 
-        step = core.history.undo_own(author, core.deps.now_s(), self._choose_takes, is_own)
+        step = core.history.undo_own(author, core.deps.now_s(), self._finish_undo, is_own)
         if step is None:
             message = "The steps that are left are somebody else's, or others went on from yours."
             raise EditConflict(message, rev=core.rev, conflicts=[])
@@ -294,12 +295,13 @@ class DocumentEditor:
 
         Raises:
             Conflict: There is none.
+            BadInput: There would be too many lines.
             StorageFailed: It can't be saved; nothing changed.
         """
         if author.edit_id in self._state.edit_ids:
             return EditEvent(self._state.rev, author.client)
         return self.publish_step(
-            self._state.history.redo(author, self._state.deps.now_s(), self._choose_takes)
+            self._state.history.redo(author, self._state.deps.now_s(), self._finish_undo)
         )
 
     def publish_step(self, step: HistoryStep) -> EditEvent:
@@ -340,6 +342,17 @@ class DocumentEditor:
         after = core.voice_resolver.cast_new_names(after, before)
         step = core.record(self._choose_takes(after), author)
         return EditEvent(core.rev, author.client) if step is None else self.publish_step(step)
+
+    def _finish_undo(self, after: Document) -> Document:
+        """As `_choose_takes`, if what comes back fits: others may have added as much since.
+
+        Raises:
+            BadInput: It doesn't.
+        """
+        before = self._state.document
+        check_line_count(len(before.order), len(after.order))
+        check_growth(before, after)
+        return self._choose_takes(after)
 
     def _choose_takes(self, after: Document) -> Document:
         """Choose a fitting take for each changed line, if there is one.

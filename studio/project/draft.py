@@ -113,8 +113,7 @@ class DocumentDraft:
         return document
 
     def _check_line_count(self) -> None:
-        if len(self.lines) > max(MAX_LINES, len(self._before.order)):
-            raise BadInput(f"A project has at most {MAX_LINES:,} lines. Divide it into parts.")
+        check_line_count(len(self._before.order), len(self.lines))
 
     def spend(self, items: int, chars: int = 0) -> None:
         """Count what the edits of one request have to read and write.
@@ -255,6 +254,16 @@ class DocumentDraft:
             self._cast[new] = name, assigned
         if not same_name(first, name):
             self._first_names[new] = name, first
+
+
+def check_line_count(before: int, after: int) -> None:
+    """Check that a project gets no further line when it has too many.
+
+    Raises:
+        BadInput: It does.
+    """
+    if after > max(MAX_LINES, before):
+        raise BadInput(f"A project has at most {MAX_LINES:,} lines. Divide it into parts.")
 
 
 def check_growth(before: Document, after: Document) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from project_scenes import Bench, document_of, ops, text_edit
 
+from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import BadInput, Conflict, EditConflict, NotFound
 from studio.project.delta import apply_delta, diff_documents, read_delta
 from studio.project.document import Document
@@ -185,3 +186,15 @@ def test_a_history_written_before_it_named_places_can_be_undone(bench: Bench) ->
     record["order"] = record["order"][:3]
     back = read_delta(record).reverse()
     assert apply_delta(session.document, back, loose=True) == before
+
+
+def test_what_comes_back_makes_no_project_of_more_than_20_000_lines(studio) -> None:
+    rows = [f"Ida: {number}" for number in range(20_000)]
+    session = studio.projects.create("Scene", read_dialog_text("\n".join(rows)).dialog)
+    gone = {"op": "delete", "line_ids": list(session.document.order[:15_000])}
+    session.edit(ops(gone), Author("ida-page"), session.rev)
+    others = "\n".join([*rows[15_000:], *(f"Ivo: {number}" for number in range(15_000))])
+    session.merge_script(others, Author("ivo-page"), session.rev)
+    with pytest.raises(BadInput, match="at most 20,000 lines"):
+        session.undo(Author("ida-page"), session.rev, own=True)
+    assert len(session.document.order) == 20_000
