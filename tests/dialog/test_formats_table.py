@@ -1,6 +1,11 @@
 import pytest
 
-from studio.dialog.formats.dialog_file import import_dialog
+from studio.dialog.formats.dialog_file import (
+    Format,
+    export_dialog,
+    import_dialog,
+    read_dialog_text,
+)
 from studio.dialog.model import Audio, Silence, Speech, SpeechLimits
 from studio.dialog.planning import plan
 from studio.errors import ScriptError
@@ -155,3 +160,14 @@ def test_ids_are_kept_and_go_to_no_voice():
 def test_a_running_number_is_no_id():
     (line, _) = read("id,speaker,text\n1,Bob,Hello.\n2,Ann,Hi.\n").dialog
     assert line.params == {}
+
+
+@pytest.mark.parametrize("format_", [Format.CSV, Format.TSV])
+def test_a_countdown_that_was_exported_is_read_again(format_: Format) -> None:
+    dialog = read_dialog_text("Anna: 3\nAnna: 2\nBen: 1").dialog
+    again = import_dialog(export_dialog(dialog, format_), f"scene.{format_}").dialog
+    assert [(one.speaker, one.text) for one in again] == [
+        ("Anna", "3"),
+        ("Anna", "2"),
+        ("Ben", "1"),
+    ]

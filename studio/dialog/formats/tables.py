@@ -61,6 +61,9 @@ class Role(StrEnum):
     IGNORED = ""
 
 
+_ALWAYS = (Role.SPEAKER, Role.TEXT)
+"""The first headings of what is exported."""
+
 PARAM_PREFIX = "param:"
 """Prefix of a parameter whose name would be taken for another heading."""
 
@@ -311,7 +314,10 @@ def read_table(text: str, remarks: ImportNotices) -> ParsedScript:
     headings = _read_headings(rows[0], remarks, are_known=known is not None)
     if headings:
         del rows[0]
-    columns = assign(headings or [Role.SPEAKER, Role.TEXT], _find_numeric(rows))
+    # A countdown that was exported from here has a text of numbers.
+    is_ours = headings is not None and tuple(headings[:2]) == _ALWAYS
+    numeric = () if is_ours else _find_numeric(rows)
+    columns = assign(headings or [Role.SPEAKER, Role.TEXT], numeric)
     if Role.TEXT not in columns and headings:
         columns |= _guess_text(headings, rows, remarks)
     if Role.TEXT not in columns:
@@ -511,7 +517,6 @@ def _is_key(key: str) -> bool:
         return False
 
 
-_ALWAYS = (Role.SPEAKER, Role.TEXT)
 _WHERE_USED = (Role.LANGUAGE, Role.SEED, Role.PAUSE, Role.AUDIO, Role.UNSPOKEN)
 
 
