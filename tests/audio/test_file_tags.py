@@ -319,6 +319,20 @@ def test_podcasts_get_chapters_and_a_transcript(tmp_path, scene, tracks):
     assert set(contents) - set(unpacked(tmp_path / "b.zip")) == {"chapters.json", "transcript.json"}
 
 
+def test_a_line_of_several_parts_is_one_segment_of_the_transcript(scene):
+    parts = json.loads(scene.write_podcast_files()["transcript.json"])["segments"][:2]
+    one_line = {
+        idx: replace(scene.captions[idx], line_number=7) for idx in list(scene.captions)[:2]
+    }
+    whole = replace(scene, captions={**scene.captions, **one_line})
+    segment = json.loads(whole.write_podcast_files()["transcript.json"])["segments"][0]
+    assert (segment["startTime"], segment["endTime"]) == (
+        parts[0]["startTime"],
+        parts[1]["endTime"],
+    )
+    assert segment["body"] == " ".join(part["body"] for part in parts)
+
+
 def test_podcast_files_items_and_names_have_what_is_heard(tmp_path, scene):
     first = replace(scene.captions[0], text="(softly) The [pause:1s] lamp is lit.")
     silent = replace(scene.captions[2], text="(beat)")

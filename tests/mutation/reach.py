@@ -133,7 +133,7 @@ class Reach:
         return cls(lines, seconds)
 
     def tests(self, mutant: Mutant, root: Path) -> list[str]:
-        """The tests to run for a mutant: modules that name what it is in first.
+        """The tests to run for a mutant: modules that name what it is in, or what it sets, first.
 
         Then come those of its own package, and the quickest ones.
         """
@@ -143,7 +143,7 @@ class Reach:
         imported = self._names(mutant.path, [mutant.line])  # what is read once, such as a policy
         own = f"tests/{mutant.path.split('/')[1]}/"
         groups = [*self._modules(direct, own), *self._modules(imported - direct, own)]
-        names = set(mutant.name.split("::")[1].split(".")) - {"module"}
+        names = set(mutant.name.split("::")[1].split(".")) - {"module"} | _set_by(mutant, root)
         groups.sort(key=lambda tests: not names & _words_of(root, tests[0].partition("::")[0]))
         chosen: dict[str, None] = {}
         left_s = BUDGET_S
@@ -196,6 +196,19 @@ def _lines_to_reach(mutant: Mutant, root: Path) -> dict[str, Sequence[int]]:
     innermost = around[-1] if around else tree
     lines = sorted(_lines_of_bodies(innermost))
     return {mutant.path: lines or sorted(inside)}
+
+
+def _set_by(mutant: Mutant, root: Path) -> set[str]:
+    """The field, or the constant, that a mutant is in."""
+    tree = ast.parse((root / mutant.path).read_text("utf-8"))
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef)]
+    return {
+        name
+        for node in chain.from_iterable(bodies)
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        and node.lineno <= mutant.line <= node.end_lineno
+        for name in _defined(node)
+    }
 
 
 def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:

@@ -28,9 +28,10 @@ LIBRARIES = (
     *("prometheus_client", "psutil", "pydantic_settings", "pytest_asyncio.plugin"),
     *("pytest_timeout", "regex", "sentencex", "soundfile", "soxr", "tenacity", "uvicorn"),
 )
-MARKS = "not browser and not models and not gpu and not campaign"
-_ARGUMENTS = ("-q", "-pno:cacheprovider", "-pno:xdist", "--no-header", "--timeout=120", "-m", MARKS)
+QUICK, ANY = "not browser and not models and not gpu and not campaign", "not gpu and not campaign"
+_ARGUMENTS = ("-q", "-pno:cacheprovider", "-pno:xdist", "--no-header", "--timeout=120")
 SURVIVED, KILLED, TIMED_OUT = "survived", "killed", "timed out"
+NO_TESTS = int(pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 def preload() -> None:
@@ -79,7 +80,13 @@ class Report:
 
 
 def run_tests(
-    folder: Path, arguments: Sequence[str], report: Report, *, cpu_s: int, wall_s: float
+    folder: Path,
+    arguments: Sequence[str],
+    report: Report,
+    *,
+    cpu_s: int,
+    wall_s: float,
+    marks: str = QUICK,
 ) -> tuple[int | None, dict]:
     """Run pytest in a child, in a copy of the repository.
 
@@ -89,6 +96,7 @@ def run_tests(
         report: The plugin; what it noted is in the answer.
         cpu_s: Processor time that a process of it may use.
         wall_s: How long it may take at all, for what waits for ever and uses none.
+        marks: Which marked tests run.
 
     Returns:
         Pytest's exit status, None when a limit ended it; what it noted.
@@ -99,7 +107,7 @@ def run_tests(
     if pid == 0:
         status = 3
         try:
-            status = _be_child(folder, arguments, report, cpu_s)
+            status = _be_child(folder, ["-m", marks, *arguments], report, cpu_s)
         finally:
             notes.write_text(json.dumps([report.seconds, report.failed]), "utf-8")
             os._exit(status)

@@ -450,7 +450,7 @@ def test_cards_of_damaged_projects_say_why(bench: Bench) -> None:
     settle(root)
     projects = projects_of(root.parent)
     (card,) = projects.list_summaries()
-    assert (card.name, card.lines) == ("Scene", 3)
+    assert (card.name, card.lines, card.audio_s) == ("Scene", 3, 0)
     assert "project.json is damaged" in card.problem
     projects.remove(card.project_id)
     (removed,) = projects.list_removed()

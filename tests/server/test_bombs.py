@@ -191,3 +191,13 @@ def test_json_of_many_values_takes_little_memory(studio: Studio, path: str, body
     )
     refused(studio, answer)
     assert cost.memory_bytes < 100_000_000
+
+
+@pytest.mark.parametrize("door", [upload, audio_line])
+def test_a_recording_is_no_json_of_many_values(
+    studio: Studio, door: Callable[[Studio, bytes], httpx.Response]
+) -> None:
+    file = io.BytesIO()
+    samples = np.tile(np.frombuffer(b",,[[{{", dtype=np.int16), 200_000)
+    soundfile.write(file, samples, 24_000, format="WAV", subtype="PCM_16")
+    assert door(studio, file.getvalue()).status_code == 201

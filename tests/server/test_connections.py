@@ -231,7 +231,7 @@ def test_a_body_of_tiny_chunks_is_refused() -> None:
         with opened(address, 1, head + b"1\r\nx\r\n" * 5_000) as (one,):
             assert one.recv(12).endswith(b"400")
             assert closes(one)
-        with opened(address, 1, head + b"40\r\n%b\r\n" % (b"x" * 64) * 5_000) as (one,):
+        with opened(address, 1, head + b"20\r\n%b\r\n" % (b"x" * 32) * 5_000) as (one,):
             one.sendall(b"0\r\n\r\n")
             assert one.recv(12).endswith(b"200")
 

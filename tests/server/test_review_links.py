@@ -319,5 +319,9 @@ def test_a_table_read_follows_the_play_head(owner, shared, reviewer) -> None:
     assert owner.put(f"{at}/heard", json=heard).status_code == 204
     assert stream.next() == {"type": "heard", "heard": heard}
     assert owner.get(f"{at}/reading").json()["heard"] == heard
+    ops = [{"op": "rename", "name": "Anew"}]
+    edit = {"base_rev": project["rev"], "client": "ida-page", "ops": ops}
+    assert owner.post(f"{at}/edits", json=edit).is_success
+    assert stream.next()["type"] == "changed", "what was heard before isn't told again"
     assert reviewer.get("/studio/read").status_code == 200, "the page itself holds nothing"
     assert reviewer.get(f"{at}/reading").status_code == 401
