@@ -119,6 +119,16 @@ def test_a_speed_that_changes_little_by_little_is_kept(tmp_path, speeds, clock):
     assert kept == pytest.approx(speeds.get("kitten"), rel=0.3)
 
 
+def test_the_same_speed_again_is_not_written(tmp_path, speeds, clock):
+    speak(speeds, clock, audio_s=5.0, took_s=1.0)
+    (tmp_path / "speeds.json").unlink()
+    speak(speeds, clock, audio_s=5.0, took_s=1.0)
+    assert not (tmp_path / "speeds.json").exists()
+    for _ in range(2):
+        speak(speeds, clock, audio_s=5.0, took_s=3.0)
+    assert (tmp_path / "speeds.json").exists()
+
+
 def test_lines_of_many_threads_are_all_counted(tmp_path):
     speeds = SpeechSpeeds(tmp_path / "speeds.json", "cpu")
     barrier = threading.Barrier(8)

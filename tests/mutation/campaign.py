@@ -48,7 +48,7 @@ PACKAGES = {
     **{"server": 65, "sharing": 10},
 }
 TESTS = (*PACKAGES, "services", "storage")
-CPU_S, WALL_S = 90, 900.0
+CPU_S, WALL_S = 90, 300.0
 
 
 @dataclass(frozen=True, slots=True)
