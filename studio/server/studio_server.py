@@ -30,6 +30,7 @@ from studio.server.connections import BoundedServer, SpaceServer, most_connectio
 from studio.server.direct_route import DirectRoute
 from studio.server.error_responses import HANDLERS, error_response
 from studio.server.interrupt import wait_for_interrupt
+from studio.server.log_limit import limit_logs
 from studio.server.mcp_endpoint import is_installed as has_mcp
 from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
 from studio.server.middleware.gradio_calls import GradioCallMiddleware, is_call
@@ -211,6 +212,7 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
             entry.sessions.start()
         page = create_ui(lambda: offer_functions(lambda: ProgramCalls(_studio_of_event(entry))))
         _launch(page, arguments, StudioServer(entry, setup))
+        limit_logs()
         if page.share_url:
             entry.hosts.add(page.share_url)
         if entry.reviews is not None:

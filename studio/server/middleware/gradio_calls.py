@@ -9,7 +9,7 @@ import json
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
@@ -95,7 +95,10 @@ class GradioCallMiddleware:
         if scope["type"] != "http" or scope["method"] != "POST" or not is_call(scope["path"]):
             await self._app(scope, receive, send)
             return
-        body = await Request(scope, receive).body()
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
+            return
         try:
             data = _read_call(scope["path"], body)
         except ValidationError:
