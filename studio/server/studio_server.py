@@ -40,9 +40,18 @@ from studio.server.middleware.places import StreamLimitMiddleware
 from studio.server.middleware.security import SecurityMiddleware
 from studio.server.middleware.visitors import VisitorMiddleware, studio_of_visitor, token_of
 from studio.server.page_assets import PageAssets, link_page
-from studio.server.policies import RoutePolicies, StudioOf, holds_key, key_guard
+from studio.server.policies import (
+    Access,
+    RequestClass,
+    RoutePolicies,
+    StudioOf,
+    holds_key,
+    key_guard,
+    policy_of,
+)
 from studio.server.program_calls import ProgramCalls
 from studio.server.route_table import gradio_routes, service_routes, studio_routes
+from studio.server.sign_in import GradioForm, LoginForm, OpenStreams, holds_token, sign_out
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
 from studio.sharing.quota import VisitLimits
@@ -119,7 +128,9 @@ class ServerEntry:
                 is_owner=self._has_key,
                 framed=self.framed_by_hub,
             )
-        app = ConcurrencyLimitMiddleware(LoginLimit(app))
+        app = ConcurrencyLimitMiddleware(
+            LoginLimit(app), is_stranger=lambda asks: self._is_stranger(asks, server)
+        )
         # A third of the connections is left for requests that end soon.
         app = StreamLimitMiddleware(app, most_connections() * 2 // 3, is_owner=self._is_owner)
         policies = RoutePolicies(server.routes)
@@ -132,6 +143,11 @@ class ServerEntry:
         if self._has_key(asks):
             return True
         return self.sessions is not None and self.sessions.is_owners(token_of(asks))
+
+    def _is_stranger(self, asks: HTTPConnection, server: FastAPI) -> bool:
+        """Whether a request needs the key or a sign-in and has neither."""
+        is_guarded = policy_of(asks.scope).access in {Access.GUEST, Access.OWNER}
+        return is_guarded and not (self._has_key(asks) or self.form.is_signed_in(server, asks))
 
     def _has_key(self, asks: HTTPConnection) -> bool:
         return self.api_key is not None and holds_key(asks, self.api_key)
@@ -280,10 +296,10 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
         return self._entry.build_middleware(known, self)
 
     def _is_closed(self, scope: Scope) -> bool:
-        """Whether a request is for Gradio's endless stream, which itself asks for no sign-in."""
+        """Whether a request isn't signed in, of a route of Gradio's that asks too late or never."""
         return (
             scope["type"] == "http"
-            and scope["path"].startswith("/gradio_api/heartbeat/")
+            and (scope["path"].startswith("/gradio_api/heartbeat/") or is_call(scope["path"]))
             and not self._entry.form.is_signed_in(self, HTTPConnection(scope))
         )
 
