@@ -5,11 +5,10 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import secrets
 import sys
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
 from gradio import http_server
@@ -18,7 +17,7 @@ from gradio.context import LocalContext
 from gradio.route_utils import FnIndexInferError
 from gradio.routes import App, ORJSONResponse
 from starlette.requests import HTTPConnection
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -63,18 +62,6 @@ from studio.ui.gradio_functions import offer_functions
 
 if sys.platform != "win32":
     import resource
-
-
-class LoginForm(Protocol):
-    """The page's login form."""
-
-    def is_signed_in(self, server: FastAPI, asks: HTTPConnection) -> bool:
-        """Whether a request is signed in, or needn't be."""
-        ...
-
-    def sign_in(self, server: FastAPI) -> str | None:
-        """A new sign-in as a cookie; None if there is no form."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +266,7 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
             openapi_url=None,
         )
         self._entry = entry
+        self._streams = OpenStreams()
 
     def build_middleware_stack(self) -> ASGIApp:
         """Wrap Gradio's own middleware in the studio's; called once Gradio has added its routes."""
@@ -290,8 +278,10 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
             scope["studio_server"] = self
             if self._is_closed(scope):
                 await error_response(scope["path"], 401, "Sign in first.")(scope, receive, send)
-                return
-            await routes(scope, receive, send)
+            elif self._ends_with_sign_in(scope):
+                await self._streams.follow(routes, scope, receive, send)
+            else:
+                await routes(scope, receive, send)
 
         return self._entry.build_middleware(known, self)
 
@@ -303,12 +293,17 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
             and not self._entry.form.is_signed_in(self, HTTPConnection(scope))
         )
 
+    def _ends_with_sign_in(self, scope: Scope) -> bool:
+        """Whether a request may stream for as long as its browser is signed in."""
+        policy = policy_of(scope)
+        is_slow = policy.request_class is RequestClass.UNCOUNTED
+        has_guard = policy.access in {Access.GUEST, Access.OWNER}
+        return is_slow and has_guard and holds_token(self, HTTPConnection(scope))
+
     async def _sign_out(self, request: Request) -> Response:
-        """End the sign-in of one browser, and lead it to the page."""
-        response = RedirectResponse(".", status_code=303)
-        for name in _token_cookies(self):
-            self.tokens.pop(request.cookies.get(name), None)
-            response.delete_cookie(name)
+        """End the sign-in of one browser and what streams to it, and lead it to the page."""
+        response = sign_out(self, request)
+        self._streams.end(lambda asks: not holds_token(self, asks))
         return response
 
 
@@ -318,27 +313,6 @@ class _Server(BoundedServer, http_server.Server):  # type: ignore[misc]  # Gradi
 
 class _SpaceServer(SpaceServer, http_server.Server):  # type: ignore[misc]  # as above
     """The same on a Space."""
-
-
-class GradioForm:
-    """Gradio's login form; Gradio's server keeps its tokens."""
-
-    def is_signed_in(self, server: FastAPI, asks: HTTPConnection) -> bool:
-        """Whether a request has a token of the form, or there is no form."""
-        assert isinstance(server, App)
-        if server.auth is None:
-            return True
-        given = (asks.cookies.get(name) for name in _token_cookies(server))
-        return any(server.tokens.get(token) is not None for token in given)
-
-    def sign_in(self, server: FastAPI) -> str | None:
-        """Create a token as the form does, without a password."""
-        assert isinstance(server, App)
-        if not isinstance(server.auth, dict):
-            return None
-        token = secrets.token_urlsafe(24)
-        server.tokens[token] = next(iter(server.auth))
-        return f"{_plain_cookie(server)}={token}; Path=/; HttpOnly; SameSite=Lax"
 
 
 async def _answer_unknown(request: Request, error: Exception) -> Response:
@@ -351,14 +325,6 @@ async def _answer_unknown(request: Request, error: Exception) -> Response:
     if isinstance(error, TypeError):
         return error_response(request.url.path, 400, str(error))
     return error_response(request.url.path, 404, "There is no such function here.", kind="NotFound")
-
-
-def _token_cookies(server: App) -> tuple[str, str]:
-    return f"access-token-{server.cookie_id}", _plain_cookie(server)
-
-
-def _plain_cookie(server: App) -> str:
-    return f"access-token-unsecure-{server.cookie_id}"
 
 
 def _build_entry(
