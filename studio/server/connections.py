@@ -23,6 +23,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from studio.server.log_limit import LogLimit
 from studio.server.middleware.places import Places, network_of
 
 if sys.platform != "win32":
@@ -212,11 +213,19 @@ class BoundedProtocol(H11Protocol):
             self._stop_waiting()
             self._table.set_waiting(self, is_waiting=False)
 
-    def handle_websocket_upgrade(self, event: Any) -> None:
-        """Hand the connection to uvicorn's WebSocket protocol, which refuses it here."""
-        self._stop_waiting()
-        self._table.remove(self)
-        super().handle_websocket_upgrade(event)
+    def _should_upgrade(self) -> bool:
+        """Speak no other protocol: a request that asks for one is answered without it."""
+        return False
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what isn't HTTP, or end the connection where a response has begun."""
+        if self.cycle is not None:  # the request under way has lost its sender
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, unless it was sent already."""
@@ -271,7 +280,6 @@ class BoundedProtocol(H11Protocol):
 
 
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_LOGGED_EVERY_S = 60.0
 _FREED_AT_ONCE = 64
 
 
@@ -286,8 +294,7 @@ class AcceptFailures:
     ) -> None:
         """Start with nothing logged."""
         self._connections = connections
-        self._clock = clock
-        self._logged_s = -math.inf
+        self._limit = LogLimit(clock=clock)
 
     def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log a failure to accept at most once a minute, and close silent connections."""
@@ -297,9 +304,7 @@ class AcceptFailures:
             loop.default_exception_handler(context)
             return
         self._connections.close_silent(_FREED_AT_ONCE)
-        now_s = self._clock()
-        if now_s - self._logged_s >= _LOGGED_EVERY_S:
-            self._logged_s = now_s
+        if self._limit.is_due(error.errno):
             log.warning("no connection can be accepted for now: %s", error.strerror)
 
 

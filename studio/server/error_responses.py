@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from studio.errors import (
@@ -255,10 +256,16 @@ async def answer_fault(request: Request, error: Exception) -> Response:
     return PlainJson(body, 500)
 
 
+async def answer_left(_request: Request, _error: Exception) -> Response:
+    """Exception handler for a client that has left before its whole body was there."""
+    return Response(status_code=400)
+
+
 Handlers = dict[Any, Callable[[Request, Any], Coroutine[Any, Any, Response]]]
 
 _COMMON: Handlers = {
     StudioError: answer_error,
+    ClientDisconnect: answer_left,
     OSError: answer_refused_by_system,
     RequestValidationError: answer_invalid,
     Exception: answer_fault,

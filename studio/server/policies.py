@@ -173,7 +173,7 @@ _FOREIGN_ROUTES: tuple[tuple[frozenset[str], str, RoutePolicy], ...] = (
     (_READ, r"/gradio_api/mcp/schema", _GRADIO),
     (_READ | {"POST", "DELETE"}, r"/gradio_api/mcp/?", _MCP),
     (_READ, r"/gradio_api/file=spoken/[\w-]+/[\w.-]+", _GRADIO_FILE),
-    (_WRITE, r"/login/?", RoutePolicy(Access.GUEST, LOGIN_BYTES)),
+    (_WRITE, r"/login/?", RoutePolicy(Access.ANYBODY, LOGIN_BYTES)),
 )
 """The allow-list of routes that aren't the studio's: Gradio's, and the owner's sign-in.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import secrets
 import sys
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
 from gradio import http_server
@@ -18,7 +17,7 @@ from gradio.context import LocalContext
 from gradio.route_utils import FnIndexInferError
 from gradio.routes import App, ORJSONResponse
 from starlette.requests import HTTPConnection
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -30,6 +29,7 @@ from studio.server.connections import BoundedServer, SpaceServer, most_connectio
 from studio.server.direct_route import DirectRoute
 from studio.server.error_responses import HANDLERS, error_response
 from studio.server.interrupt import wait_for_interrupt
+from studio.server.log_limit import limit_logs
 from studio.server.mcp_endpoint import is_installed as has_mcp
 from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
 from studio.server.middleware.gradio_calls import GradioCallMiddleware, is_call
@@ -39,9 +39,18 @@ from studio.server.middleware.places import StreamLimitMiddleware
 from studio.server.middleware.security import SecurityMiddleware
 from studio.server.middleware.visitors import VisitorMiddleware, studio_of_visitor, token_of
 from studio.server.page_assets import PageAssets, link_page
-from studio.server.policies import RoutePolicies, StudioOf, holds_key, key_guard
+from studio.server.policies import (
+    Access,
+    RequestClass,
+    RoutePolicies,
+    StudioOf,
+    holds_key,
+    key_guard,
+    policy_of,
+)
 from studio.server.program_calls import ProgramCalls
 from studio.server.route_table import gradio_routes, service_routes, studio_routes
+from studio.server.sign_in import GradioForm, LoginForm, OpenStreams, holds_token, sign_out
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
 from studio.sharing.quota import VisitLimits
@@ -53,18 +62,6 @@ from studio.ui.gradio_functions import offer_functions
 
 if sys.platform != "win32":
     import resource
-
-
-class LoginForm(Protocol):
-    """The page's login form."""
-
-    def is_signed_in(self, server: FastAPI, asks: HTTPConnection) -> bool:
-        """Whether a request is signed in, or needn't be."""
-        ...
-
-    def sign_in(self, server: FastAPI) -> str | None:
-        """A new sign-in as a cookie; None if there is no form."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +115,9 @@ class ServerEntry:
                 is_owner=self._has_key,
                 framed=self.framed_by_hub,
             )
-        app = ConcurrencyLimitMiddleware(LoginLimit(app))
+        app = ConcurrencyLimitMiddleware(
+            LoginLimit(app), is_stranger=lambda asks: self._is_stranger(asks, server)
+        )
         # A third of the connections is left for requests that end soon.
         app = StreamLimitMiddleware(app, most_connections() * 2 // 3, is_owner=self._is_owner)
         policies = RoutePolicies(server.routes)
@@ -131,6 +130,11 @@ class ServerEntry:
         if self._has_key(asks):
             return True
         return self.sessions is not None and self.sessions.is_owners(token_of(asks))
+
+    def _is_stranger(self, asks: HTTPConnection, server: FastAPI) -> bool:
+        """Whether a request needs the key or a sign-in and has neither."""
+        is_guarded = policy_of(asks.scope).access in {Access.GUEST, Access.OWNER}
+        return is_guarded and not (self._has_key(asks) or self.form.is_signed_in(server, asks))
 
     def _has_key(self, asks: HTTPConnection) -> bool:
         return self.api_key is not None and holds_key(asks, self.api_key)
@@ -211,6 +215,7 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
             entry.sessions.start()
         page = create_ui(lambda: offer_functions(lambda: ProgramCalls(_studio_of_event(entry))))
         _launch(page, arguments, StudioServer(entry, setup))
+        limit_logs()
         if page.share_url:
             entry.hosts.add(page.share_url)
         if entry.reviews is not None:
@@ -261,6 +266,7 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
             openapi_url=None,
         )
         self._entry = entry
+        self._streams = OpenStreams()
 
     def build_middleware_stack(self) -> ASGIApp:
         """Wrap Gradio's own middleware in the studio's; called once Gradio has added its routes."""
@@ -272,25 +278,32 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
             scope["studio_server"] = self
             if self._is_closed(scope):
                 await error_response(scope["path"], 401, "Sign in first.")(scope, receive, send)
-                return
-            await routes(scope, receive, send)
+            elif self._ends_with_sign_in(scope):
+                await self._streams.follow(routes, scope, receive, send)
+            else:
+                await routes(scope, receive, send)
 
         return self._entry.build_middleware(known, self)
 
     def _is_closed(self, scope: Scope) -> bool:
-        """Whether a request is for Gradio's endless stream, which itself asks for no sign-in."""
+        """Whether a request isn't signed in, of a route of Gradio's that asks too late or never."""
         return (
             scope["type"] == "http"
-            and scope["path"].startswith("/gradio_api/heartbeat/")
+            and (scope["path"].startswith("/gradio_api/heartbeat/") or is_call(scope["path"]))
             and not self._entry.form.is_signed_in(self, HTTPConnection(scope))
         )
 
+    def _ends_with_sign_in(self, scope: Scope) -> bool:
+        """Whether a request may stream for as long as its browser is signed in."""
+        policy = policy_of(scope)
+        is_slow = policy.request_class is RequestClass.UNCOUNTED
+        has_guard = policy.access in {Access.GUEST, Access.OWNER}
+        return is_slow and has_guard and holds_token(self, HTTPConnection(scope))
+
     async def _sign_out(self, request: Request) -> Response:
-        """End the sign-in of one browser, and lead it to the page."""
-        response = RedirectResponse(".", status_code=303)
-        for name in _token_cookies(self):
-            self.tokens.pop(request.cookies.get(name), None)
-            response.delete_cookie(name)
+        """End the sign-in of one browser and what streams to it, and lead it to the page."""
+        response = sign_out(self, request)
+        self._streams.end(lambda asks: not holds_token(self, asks))
         return response
 
 
@@ -300,27 +313,6 @@ class _Server(BoundedServer, http_server.Server):  # type: ignore[misc]  # Gradi
 
 class _SpaceServer(SpaceServer, http_server.Server):  # type: ignore[misc]  # as above
     """The same on a Space."""
-
-
-class GradioForm:
-    """Gradio's login form; Gradio's server keeps its tokens."""
-
-    def is_signed_in(self, server: FastAPI, asks: HTTPConnection) -> bool:
-        """Whether a request has a token of the form, or there is no form."""
-        assert isinstance(server, App)
-        if server.auth is None:
-            return True
-        given = (asks.cookies.get(name) for name in _token_cookies(server))
-        return any(server.tokens.get(token) is not None for token in given)
-
-    def sign_in(self, server: FastAPI) -> str | None:
-        """Create a token as the form does, without a password."""
-        assert isinstance(server, App)
-        if not isinstance(server.auth, dict):
-            return None
-        token = secrets.token_urlsafe(24)
-        server.tokens[token] = next(iter(server.auth))
-        return f"{_plain_cookie(server)}={token}; Path=/; HttpOnly; SameSite=Lax"
 
 
 async def _answer_unknown(request: Request, error: Exception) -> Response:
@@ -333,14 +325,6 @@ async def _answer_unknown(request: Request, error: Exception) -> Response:
     if isinstance(error, TypeError):
         return error_response(request.url.path, 400, str(error))
     return error_response(request.url.path, 404, "There is no such function here.", kind="NotFound")
-
-
-def _token_cookies(server: App) -> tuple[str, str]:
-    return f"access-token-{server.cookie_id}", _plain_cookie(server)
-
-
-def _plain_cookie(server: App) -> str:
-    return f"access-token-unsecure-{server.cookie_id}"
 
 
 def _build_entry(

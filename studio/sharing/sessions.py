@@ -131,6 +131,9 @@ KEPT_S = 30 * 24 * 3600.0
 _DAY_S = 24 * 3600.0
 _IDLE_S = 3600.0
 _PASSING_S = 60.0
+_COMING_BACK_S = 5.0
+"""How long a new cookie may take to come back; a browser sends it with its next request."""
+
 _TIDY_EVERY_S = 60.0
 _PROGRAMS = "programs"
 
@@ -332,8 +335,8 @@ class VisitorSessions:
     def _make_room(self, network: str | None) -> list[VisitorSession]:
         """Take a session out of memory if there are too many, in all or of one address.
 
-        One in which nothing was done goes first, then the longest idle; `find` opens those again
-        that have returned once.
+        One in which nothing was done or whose cookie hasn't come back goes first, then the longest
+        idle; `find` opens those again that have returned once.
         """
         known = (one.network for one in self._visitors.values() if one.network is not None)
         counts: Counter[str | None] = Counter(known)
@@ -346,7 +349,8 @@ class VisitorSessions:
 
         def rank(name: str) -> tuple[bool, int, float]:
             visitor = self._visitors[name]
-            return visitor.has_acted, -counts[visitor.network], visitor.seen_s
+            is_at_home = visitor.has_acted and visitor.has_returned
+            return is_at_home, -counts[visitor.network], visitor.seen_s
 
         ranked = sorted(candidates, key=rank)
         gone = next((name for name in ranked if self._may_go(self._visitors[name])), None)
@@ -362,7 +366,7 @@ class VisitorSessions:
         A visit that changed nothing holds no place, even while its page is open for long: its next
         request gets another session.
         """
-        if self._is_idle(visitor, _PASSING_S):
+        if self._is_idle(visitor, _PASSING_S if visitor.has_returned else _COMING_BACK_S):
             return True
         if visitor.has_acted or visitor.is_at_work or not visitor.is_untouched:
             return False

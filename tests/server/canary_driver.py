@@ -6,6 +6,7 @@ Run in a network of its own, where the canary's public address is this machine's
 from __future__ import annotations
 
 import contextlib
+import gzip
 import http.server
 import json
 import sys
@@ -68,6 +69,52 @@ def speak_bodies(url: str) -> list[dict]:
         call | {"data": [f"recording:{url}", named]},
         call | {"data": ["Hello.", named | {"path": "recording:0123456789abcde"}]},
     ]
+
+
+def odd_calls(url: str, host: str) -> list[tuple[bytes, dict[str, str]]]:
+    """Calls as no client writes them, with their headers."""
+    names = [
+        url,
+        url.upper(),
+        url.removeprefix("http:"),
+        url.replace("//", "\\\\"),
+        url.replace(".", "\u3002").replace("5", "\uff15"),
+        f"http://ida@{host}/x.wav",
+        f"ftp://{host}/x.wav",
+        "file:///etc/hostname",
+        "data:audio/wav;base64,UklGRg==",
+        "/etc/hostname",
+        "/proc/self/environ",
+        "recording:../../../etc/hostname",
+    ]
+    files = [{"path": one, "url": one, "meta": {"_type": "gradio.FileData"}} for one in names]
+    first = files[0]
+    files += [
+        {"meta": {"_type": "gradio.FileData"}, "is_stream": True, "url": url, "path": names[-1]},
+        {"meta": {"_type": "gradio._urlData"}, "path": url},
+        {"meta": {"_type": "gradio.FileData"}, "path": "recording:0123456789abcdef\n", "url": url},
+        [[{"a": [{"b": (first, [first])}]}]],
+        {"__type__": "blob", "data": first},
+    ]
+    odd = [json.dumps([one, "Ida", 1]) for one in files]
+    odd.append(odd[0].replace("_type", "\\u005ftype").replace("url", "\\u0075rl"))
+    json_type = {"Content-Type": "application/json"}
+    call = '{"fn_index": 3, "session_hash": "canary", "data": %s}'
+    calls = [((call % one).encode(), json_type) for one in odd]
+    twice = '{"fn_index": 3, "session_hash": "canary", "data": %s, "data": %s}'
+    plain = '["Hello.", "Ida", 1]'
+    calls += [((twice % both).encode(), json_type) for both in ((plain, odd[0]), (odd[0], plain))]
+    calls.append((json.dumps({"recording": first, "name": url}).encode(), json_type))
+    whole = call % odd[0]
+    for charset in ("utf-16", "utf-16-le", "utf-32", "utf-7", "utf-8-sig"):
+        sent = {"Content-Type": f"application/json; charset={charset}"}
+        calls.append((whole.encode(charset), sent))
+    calls.append((gzip.compress(whole.encode()), {**json_type, "Content-Encoding": "gzip"}))
+    for kind in ("text/plain", "application/ld+json", "application/x-www-form-urlencoded", ""):
+        calls.append((whole.encode(), {"Content-Type": kind}))
+    part = f'--ab\r\nContent-Disposition: form-data; name="data"\r\n\r\n{odd[0]}\r\n--ab--\r\n'
+    calls.append((part.encode(), {"Content-Type": "multipart/form-data; boundary=ab"}))
+    return calls
 
 
 def passed_bodies(url: str) -> list[dict]:
@@ -133,7 +180,9 @@ def main() -> None:
     httpx.get(url)
     self_test, sent, speak = len(ASKED), 0, []
     ASKED.clear()
+    copies = workspace.parent / "copies"
     space = {"SPACE_ID": "ida/studio", "SPACE_HOST": "ida-studio.hf.space"}
+    space["GRADIO_TEMP_DIR"] = str(copies)
     with serving(workspace, "--host", "127.0.0.1", environ=space) as (client, _):
         client.timeout = 20
         for body in speak_bodies(url):
@@ -143,6 +192,13 @@ def main() -> None:
             sent += 2
         passed = [client.post("/gradio_api/queue/join", json=one) for one in passed_bodies(url)]
         assert all(one.is_success for one in passed), [one.text for one in passed]
+        with contextlib.suppress(httpx.TransportError):
+            client.get("/gradio_api/queue/data", params={"session_hash": "canary"})
+        for body, headers in odd_calls(url, f"{address}:{canary.server_port}"):
+            for path in ("queue/join", "call/add_voice", "call/v2/add_voice", "mcp/", "reset"):
+                for content in (body, iter([body])):  # of a stated length, and in chunks
+                    client.post(f"/gradio_api/{path}", content=content, headers=headers)
+                    sent += 1
         with contextlib.suppress(httpx.TransportError):
             client.get("/gradio_api/queue/data", params={"session_hash": "canary"})
         accept = {"Accept": "application/json, text/event-stream"}
@@ -162,7 +218,9 @@ def main() -> None:
                 sent += 1
     canary.shutdown()
     end_forks()
-    print(json.dumps({"self_test": self_test, "sent": sent, "speak": speak, "asked": ASKED}))
+    copied = [str(one) for one in copies.rglob("*") if one.is_file()]
+    seen = {"self_test": self_test, "sent": sent, "speak": speak, "asked": ASKED}
+    print(json.dumps(seen | {"copied": copied}))
 
 
 if __name__ == "__main__":

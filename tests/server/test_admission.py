@@ -179,6 +179,22 @@ async def test_wrong_passwords_of_one_address_lock_nobody_else_out() -> None:
         assert (await form.sign_in(other, right=True)).status_code == 200
 
 
+async def test_right_passwords_that_arrive_slowly_count_as_no_wrong_ones() -> None:
+    form = Login()
+    async with client_of(form.limit) as client:
+        slow = [Sending() for _ in range(12)]
+        held = [
+            asyncio.ensure_future(client.post("/login", params={"right": True}, content=aiter(one)))
+            for one in slow
+        ]
+        for one in slow:
+            await one.begun.wait()
+        assert (await client.post("/login", params={"right": True})).status_code == 200
+        for one in slow:
+            one.pieces.put_nowait(None)
+        assert {answer.status_code for answer in await asyncio.gather(*held)} == {200}
+
+
 async def test_eight_requests_run_at_once_and_the_ninth_waits() -> None:
     app = Slow()
     policies = RoutePolicies(app.routes)
@@ -277,6 +293,24 @@ async def test_one_sender_cannot_take_all() -> None:
             for who in (mine, {"Cookie": "tableread_visitor=you"}, {})
         ]
         assert codes == [429, 200, 200]
+        stalled.pieces.put_nowait(None)
+        assert (await held).status_code == 200
+
+
+async def test_programs_without_the_key_keep_no_program_with_it_out() -> None:
+    app = Slow()
+    app.let_go.set()
+    arrivals = RequestBuffer(at_once=10, of_one=1, silent_s=600, clock=lambda: 0.0)
+    async with client_of(ConcurrencyLimitMiddleware(app, bodies=arrivals)) as client:
+        stalled = Sending()
+        held = asyncio.ensure_future(client.post("/studio/projects", content=aiter(stalled)))
+        await stalled.begun.wait()
+        key = {"Authorization": "Bearer sk-owner"}
+        codes = [
+            (await client.post("/studio/projects", content=b"x", headers=who)).status_code
+            for who in ({}, key)
+        ]
+        assert codes == [429, 200]
         stalled.pieces.put_nowait(None)
         assert (await held).status_code == 200
 

@@ -107,6 +107,45 @@ def test_1100_silent_connections_leave_the_page_answering(tmp_path: Path) -> Non
         assert process.said().count("accepted for now") <= 1
 
 
+CHUNKED = b" HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n"
+GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+MALFORMED = {
+    "no request": b"\x16\x03\x01\x02\x00\x01\r\n\r\n",
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "two lengths": GET + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "no host": b"GET / HTTP/1.1\r\n\r\n",
+    "too long": GET + b"X: " + bytes(70_000),
+    "a broken body": b"POST /studio/uploads" + CHUNKED + b"no chunk\r\n",
+    "a broken body of a form": b"POST /login" + CHUNKED + b"no chunk\r\n",
+    "after an answer": b"POST /nothing" + CHUNKED + b"5\r\n12345\r\n" * 10 + b"no chunk\r\n",
+}
+
+
+def test_what_is_no_http_is_logged_once_a_minute(tmp_path: Path) -> None:
+    with serving(tmp_path / "workspace") as (client, process):
+        before = process.said()
+        for data in MALFORMED.values():
+            for _ in range(10):
+                with opened(str(client.base_url), 1, data) as (one,):
+                    assert closes(one)
+        upgrade = b"Connection: Upgrade, close\r\nUpgrade: %b\r\n\r\n"
+        for protocol in (b"websocket", b"h2c"):
+            for _ in range(10):
+                with opened(str(client.base_url), 1, GET + upgrade % protocol) as (one,):
+                    assert statuses([one]) == {b"200"}
+        assert client.get("/healthz").status_code == 200
+        said = process.said().removeprefix(before)
+        assert said.count("\n") <= 2, said
+        assert "Invalid HTTP" in said
+        unknown = (
+            b"GET /gradio_api/queue/data?session_hash=nobody HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )
+        for _ in range(10):  # Gradio breaks these off
+            with opened(str(client.base_url), 1, unknown) as (one,):
+                assert closes(one)
+        assert process.said().count("Exception in ASGI application") <= 1
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the meter reads /proc")
 def test_an_edit_is_written_once_for_all_pages(tmp_path: Path) -> None:
     script = "\n".join(["Ida: All is quiet by the river."] * 3_000)

@@ -197,8 +197,8 @@ GRADIO = {
     "POST /gradio_api/mcp/": "guest uncounted edit 2MB workspace",
     "GET /gradio_api/mcp": "guest uncounted edit 2MB workspace",
     "DELETE /gradio_api/mcp": "guest uncounted edit 2MB workspace",
-    "POST /login": "guest 0.01MB",
-    "POST /login/": "guest 0.01MB",
+    "POST /login": "anybody 0.01MB",
+    "POST /login/": "anybody 0.01MB",
 }
 
 UNGUARDED = {"GET /v1/openapi.json"}

@@ -134,6 +134,18 @@ def test_the_speech_api_is_below_the_path(proxied) -> None:
 
 
 @needs_nginx
+def test_what_names_addresses_to_programs_names_the_path(proxied) -> None:
+    assert proxied.get("/tts/v1/openapi.json").json()["servers"] == [{"url": "/tts/v1"}]
+    asked = {"name": "render_scene", "arguments": {"script": LINES, "audio_format": "wav"}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
+    accept = {"Accept": "application/json, text/event-stream"}
+    answer = proxied.post("/tts/gradio_api/mcp/", json=call, headers=accept)
+    link = re.search(r'https?://[^"\\]+\.wav', answer.text)[0]
+    assert link.startswith(f"{str(proxied.base_url).rstrip('/')}/tts/gradio_api/file=")
+    assert proxied.get(link).content[:4] == b"RIFF"
+
+
+@needs_nginx
 def test_signing_out_ends_the_sign_in_and_leads_to_the_page(proxied) -> None:
     with httpx.Client(base_url=proxied.base_url, follow_redirects=True, timeout=60) as client:
         assert client.post("/tts/login", data=SIGN_IN).status_code == 200

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import re
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 
 import httpx
 import numpy as np
@@ -334,6 +336,79 @@ def test_a_token_is_dead_after_its_sign_out(shared: Shared) -> None:
         client.get("/logout", follow_redirects=False)
         again = httpx.get(f"{shared.address}/studio/state", cookies=kept)
         assert again.status_code == 401
+
+
+def streams_of(client: httpx.Client, held: ExitStack) -> tuple[str, list[httpx.Response]]:
+    """A new project, and what streams to a page: its events, the table read, Gradio's heartbeat."""
+    project = client.post("/studio/projects", json={"text": SCRIPT}).json()
+    at = f"/studio/projects/{project['project_id']}"
+    paths = (
+        f"{at}/events?since={project['seq']}",
+        f"{at}/reading/events",
+        "/gradio_api/heartbeat/x",
+    )
+    streams = [held.enter_context(client.stream("GET", path)) for path in paths]
+    assert [stream.status_code for stream in streams] == [200] * 3
+    return at, streams
+
+
+def test_what_streams_to_a_browser_ends_with_its_sign_in(shared: Shared) -> None:
+    with shared.visitor() as first, shared.visitor() as second, ExitStack() as held:
+        _, ended = streams_of(first, held)
+        at, (_, stays, _) = streams_of(second, held)
+        lines = stays.iter_lines()
+        assert "changed" in next(lines)
+        first.get("/logout", follow_redirects=False)
+        until_s = time.monotonic() + 120
+        for stream in ended:
+            for _ in stream.iter_raw():  # each says once in a while that it lives
+                assert time.monotonic() < until_s
+        edit = {"base_rev": 0, "client": "me", "ops": [{"op": "rename", "name": "Goes on"}]}
+        assert second.post(f"{at}/edits", json=edit).status_code == 200
+        assert any("changed" in line for line in lines)
+    assert "Traceback" not in shared.process.said()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "ends"),
+    [
+        ("HEAD", "/logout", True),
+        ("GET", "/logout?all_session=true", True),
+        ("GET", "/%6cogout", True),
+        ("POST", "/logout", False),
+        ("GET", "/logout/", False),
+        ("GET", "//logout", False),
+        ("GET", "/gradio_api/mcp/logout", False),
+    ],
+)
+def test_however_a_sign_out_is_asked_for_others_stay(
+    shared: Shared, method: str, path: str, *, ends: bool
+) -> None:
+    with shared.visitor() as first, shared.visitor() as second:
+        cookies = "; ".join(f"{name}={value}" for name, value in first.cookies.items())
+        with closing(HTTPConnection("127.0.0.1", first.base_url.port, timeout=60)) as plain:
+            plain.request(method, path, headers={"Cookie": cookies})  # as it stands
+            assert plain.getresponse().status == (303 if ends else 404)
+        assert first.get("/studio/state").status_code == (401 if ends else 200)
+        assert second.get("/studio/state").status_code == 200
+
+
+def test_who_has_not_signed_in_sends_no_body(shared: Shared) -> None:
+    """The answer doesn't wait for one, which would take memory or disk until then."""
+    port, some = httpx.URL(shared.address).port, bytes(2_000_000)
+    for path, kind in (
+        ("/v1/dialogs", "application/json"),
+        ("/studio/projects", "application/json"),
+        ("/gradio_api/upload", "multipart/form-data; boundary=ab"),
+        ("/v1/audio/voices", "multipart/form-data; boundary=ab"),
+    ):
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
+            "Content-Length: 11000000\r\n\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", port), timeout=120) as plain:
+            plain.sendall(head.encode() + some)
+            assert plain.recv(12) == b"HTTP/1.1 401", path
 
 
 @pytest.fixture(scope="module")

@@ -87,6 +87,36 @@ def test_when_all_are_at_work_a_newcomer_still_gets_the_page(studio: Studio) -> 
     assert int(refused.headers["retry-after"]) > 0
 
 
+def test_who_drops_the_cookie_after_each_action_holds_no_place_for_long(studio: Studio) -> None:
+    now_s = 1_000.0
+    front = front_of(studio, VisitLimits(visitors=10), clock=lambda: now_s)
+    app = app_of_front(front)
+    staying = at(app, "198.51.100.1")
+    works(staying)
+    for number in range(9):
+        thrower = at(app, f"203.0.113.{number}")
+        assert thrower.post("/studio/projects", json={"text": "Ida: Hello."}).status_code == 201
+    now_s += 10.0
+    works(at(app, "203.0.113.99"))
+    assert [one["name"] for one in staying.get("/studio/projects").json()] == ["Mine"]
+
+
+def test_a_visitors_token_is_no_way_in_for_the_owner_however_full_it_is(studio: Studio) -> None:
+    now_s = 1_000.0
+    front = front_of(studio, VisitLimits(visitors=1), clock=lambda: now_s)
+    app = app_of_front(front)
+    gone = at(app, "203.0.113.1")
+    works(gone)
+    now_s += 100.0
+    staying = at(app, "203.0.113.2")
+    works(staying)
+    front.sessions.find(staying.cookies[COOKIE]).open_requests = 1
+    stranger = at(app, "203.0.113.3")
+    answer = stranger.get(f"/studio/enter?key={gone.cookies[COOKIE]}", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "..")
+    assert "set-cookie" not in answer.headers
+
+
 def test_one_address_cannot_use_up_what_newcomers_may_ask(studio: Studio) -> None:
     app = app_of_front(front_of(studio, VisitLimits(requests_a_minute=5)))
     codes = [at(app, "203.0.113.7").get("/studio/projects").status_code for _ in range(8)]

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -113,7 +114,8 @@ class RequestBuffer:
         Raises:
             HTTPException: Too many bodies are arriving; 429.
         """
-        sender = Headers(scope=scope).get("cookie", "")
+        headers = Headers(scope=scope)
+        sender = headers.get("cookie", "") + headers.get("authorization", "")
         network = client_network(scope)
         while self._is_full_for(sender, network):
             slowest = self._find_slowest(sender, network)
@@ -228,6 +230,24 @@ def has_body(scope: Scope) -> bool:
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
+BODY_HEADERS = frozenset({b"content-type", b"content-length", b"transfer-encoding"})
+"""What says of a body how it comes."""
+
+
+def receive_once(data: bytes, receive: Receive) -> Receive:
+    """An ASGI `receive` that returns a whole body, then what follows the original one."""
+    message: Message | None = {"type": "http.request", "body": data, "more_body": False}
+
+    async def receive_body() -> Message:
+        nonlocal message
+        if message is None:
+            return await receive()
+        body, message = message, None
+        return body
+
+    return receive_body
+
+
 MAX_FAILED_LOGINS = 10
 _LOGIN_WINDOW_S = 300.0
 _MOST_ADDRESSES = 1_000
@@ -290,9 +310,19 @@ class ConcurrencyLimitMiddleware:
         app: ASGIApp,
         queues: Mapping[RequestClass, RequestQueue] | None = None,
         bodies: RequestBuffer | None = None,
+        *,
+        is_stranger: Callable[[HTTPConnection], bool] = lambda _: False,
     ) -> None:
-        """Wrap an application; `queues` replaces some of the classes' queues."""
+        """Wrap an application.
+
+        Args:
+            app: All routes.
+            queues: Replaces some of the classes' queues.
+            bodies: Those that arrive.
+            is_stranger: Whether a route will refuse a request whatever it holds; its body is lost.
+        """
         self._app = app
+        self._is_stranger = is_stranger
         self._queues = {
             RequestClass.SHORT: RequestQueue(8, patience_s=2.0),
             RequestClass.POLLED: RequestQueue(2, patience_s=1.5),
@@ -307,6 +337,11 @@ class ConcurrencyLimitMiddleware:
             await self._app(scope, receive, send)
             return
         place = _Admission(self._queues.get(policy_of(scope).request_class))
+        if has_body(scope) and self._is_stranger(HTTPConnection(scope)):
+            if "expect" not in Headers(scope=scope):  # or it would be asked for
+                await _drain(receive)
+            kept = [one for one in scope["headers"] if one[0] not in BODY_HEADERS]
+            scope, receive = {**scope, "headers": kept}, receive_once(b"", receive)
         if has_body(scope):
             await self._when_whole(place, scope, receive, send)
         elif await place.take():
@@ -381,20 +416,24 @@ class LoginLimit:
         if scope["type"] != "http" or scope["path"].rstrip("/") != "/login":
             await self._app(scope, receive, send)
             return
+        try:
+            body = await Request(scope, receive).body()  # before it counts: it may come slowly
+        except ClientDisconnect:
+            return
         now_s, network = self._clock(), client_network(scope)
         self._forget_old(now_s)
         failed_s = self._failed_s.pop(network, [])
         self._failed_s[network] = failed_s
         if len(failed_s) >= MAX_FAILED_LOGINS:
             wait_s = math.ceil(failed_s[0] + _LOGIN_WINDOW_S - now_s)
-            await _drain(receive)
             message = f"There were too many wrong passwords. Try again in {wait_s} s."
             refused = _busy("/login", message, {"Retry-After": str(wait_s)})
             await refused(scope, receive, send)
             return
         # Counted as failed until its response is known, so that parallel attempts count too.
         failed_s.append(now_s)
-        await self._app(scope, receive, _watch_answer(failed_s, now_s, send))
+        watched = _watch_answer(failed_s, now_s, send)
+        await self._app(scope, receive_once(body, receive), watched)
 
     def _forget_old(self, now_s: float) -> None:
         for network, failed_s in list(self._failed_s.items()):

@@ -9,11 +9,11 @@ import json
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
-from studio.server.middleware.json_bodies import receive_once
+from studio.server.middleware.admission import BODY_HEADERS, receive_once
 
 _QUEUE_JOIN = "/gradio_api/queue/join"
 _CALL = "/gradio_api/call/"
@@ -95,7 +95,10 @@ class GradioCallMiddleware:
         if scope["type"] != "http" or scope["method"] != "POST" or not is_call(scope["path"]):
             await self._app(scope, receive, send)
             return
-        body = await Request(scope, receive).body()
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
+            return
         try:
             data = _read_call(scope["path"], body)
         except ValidationError:
@@ -105,12 +108,9 @@ class GradioCallMiddleware:
             await error_response(scope["path"], 400, message)(scope, receive, send)
             return
         # `data` is written anew, so that Gradio reads nothing else in it than was checked.
-        scope["headers"] = [one for one in scope["headers"] if one[0] not in _BODY_HEADERS]
+        scope["headers"] = [one for one in scope["headers"] if one[0] not in BODY_HEADERS]
         scope["headers"] += [
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(data)),
         ]
         await self._app(scope, receive_once(data, receive), send)
-
-
-_BODY_HEADERS = frozenset({b"content-type", b"content-length", b"transfer-encoding"})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
-from studio.server.middleware.admission import has_body
+from studio.server.middleware.admission import has_body, receive_once
 from studio.server.policies import policy_of
 from studio.storage.json_bounds import MAX_VALUES, has_too_many_values
 
@@ -41,17 +41,3 @@ def _has_json(scope: Scope) -> bool:
     if scope["type"] != "http" or not has_body(scope) or policy_of(scope).is_upload:
         return False
     return "json" in Headers(scope=scope).get("content-type", "json").lower()
-
-
-def receive_once(data: bytes, receive: Receive) -> Receive:
-    """An ASGI `receive` that returns a whole body, then what follows the original one."""
-    message: Message | None = {"type": "http.request", "body": data, "more_body": False}
-
-    async def receive_body() -> Message:
-        nonlocal message
-        if message is None:
-            return await receive()
-        body, message = message, None
-        return body
-
-    return receive_body

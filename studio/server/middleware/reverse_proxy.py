@@ -43,6 +43,7 @@ class ReverseProxy:
             "headers": self._read_headers(scope, headers),
             "scheme": scheme if scheme in _SCHEMES else scope["scheme"],
             "root_path": "",  # else the router would look for the prefix in each path
+            "app_root_path": self.prefix,  # of `request.base_url`
         }
         if self.prefix and f"{scope['path']}/".startswith(f"{self.prefix}/"):
             read["path"] = scope["path"][len(self.prefix) :]

@@ -149,8 +149,7 @@ class VisitorMiddleware:
         """Sign the owner in with the token in the URL that the terminal shows."""
         response = RedirectResponse("..", status_code=303)
         token = QueryParams(scope["query_string"]).get("key")
-        visitor = self._sessions.find(token)
-        if token is not None and visitor is not None and visitor.is_owner:
+        if token is not None and self._sessions.is_owners(token):
             response.headers.append("Set-Cookie", self._cookie(token, scope))
             signed_in = self._sign_in()
             if signed_in is not None:

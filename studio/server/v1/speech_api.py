@@ -261,14 +261,14 @@ def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
 @speech_policy()
 async def _describe(request: Request) -> JSONResponse:
     """The OpenAPI document; it says nothing about this studio's models and voices."""
-    return JSONResponse(request.app.openapi())
+    server = {"url": f"{request.base_url.path}v1"}
+    return JSONResponse(request.app.openapi() | {"servers": [server]})
 
 
 def _document(api: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document with the server's prefix and the key that a client sends."""
+    """The OpenAPI document with the key that a client sends."""
     if api.openapi_schema is None:
         document = get_openapi(title=api.title, version=api.version, routes=api.routes)
-        document["servers"] = [{"url": "/v1"}]
         document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{}, {"key": []}]
         api.openapi_schema = document
