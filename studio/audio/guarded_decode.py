@@ -1,7 +1,7 @@
 """Decoding of untrusted recordings in a child process with bounded memory and time.
 
-The decoder is a large C library. Here a file that makes it crash, hang or fill the memory ends a
-child, and nothing else.
+The decoder is a large C library. Here a file that makes it crash, hang, or fill the memory or the
+disk ends a child, and nothing else. The child ends when nobody waits for it any more.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,7 @@ import numpy as np
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.audio.decode import DEFAULT_LIMITS, AudioInfo, DecodeLimits, decode, probe
-from studio.errors import AudioRejected
+from studio.errors import AudioRejected, Cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +33,13 @@ class ProcessLimits:
     Attributes:
         address_bytes: Address space, of which libraries reserve far more than they use; resident
             memory stays below a fifth of it.
-        cpu_s: Seconds of work.
+        cpu_s: Seconds of work, in twice as many by the clock.
+        file_bytes: Of the largest file that it writes: ten minutes of sound take 58 MB.
     """
 
     address_bytes: int = 1_500_000_000
     cpu_s: int = 60
+    file_bytes: int = 70_000_000
 
 
 DEFAULT_PROCESS_LIMITS = ProcessLimits()
@@ -42,6 +47,14 @@ DEFAULT_PROCESS_LIMITS = ProcessLimits()
 _RESULT_FILE = "answer.json"
 _SAMPLES_FILE = "samples.f32"
 _SPARE_MEMORY_BYTES = 16_000_000
+_LOOK_S = 0.2
+
+is_abandoned: ContextVar[Callable[[], bool]] = ContextVar("is_abandoned", default=lambda: False)
+"""Whether nobody waits any more for what is decoded here; asked now and then, in that thread.
+
+The server sets it for each request. Between the two lie the library, the cast and the projects,
+which know no clients.
+"""
 
 
 def decode_guarded(
@@ -61,6 +74,7 @@ def decode_guarded(
 
     Raises:
         AudioRejected: As `decode`; also when the child crashed or passed its bounds.
+        Cancelled: Nobody waits for it any more.
     """
     name = display_name or path.name
     with tempfile.TemporaryDirectory(prefix="tableread-decode-") as folder:
@@ -71,23 +85,40 @@ def decode_guarded(
             "limits": asdict(limits),
             "bounds": asdict(bounds),
         }
+        code = _run_guarded(json.dumps(order).encode(), 2 * bounds.cpu_s)
+        return _read_result(Path(folder), name, code)
+
+
+def _run_guarded(order: bytes, timeout_s: float) -> int | None:
+    """Let a child do an order; returns its exit code, None if it took too long.
+
+    Raises:
+        Cancelled: Nobody waits for it any more.
+    """
+    ends_s, is_gone = time.monotonic() + timeout_s, is_abandoned.get()
+    with subprocess.Popen(
+        [sys.executable, "-m", "studio.audio.guarded_decode"],
+        cwd=Path(__file__).parents[2],
+        env=build_child_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as child:
         try:
-            done = subprocess.run(
-                [sys.executable, "-m", "studio.audio.guarded_decode"],
-                input=json.dumps(order).encode(),
-                cwd=Path(__file__).parents[2],
-                env=build_child_environment(),
-                stderr=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                timeout=2 * bounds.cpu_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise _build_limit_error(name) from None
-        return _read_result(Path(folder), name, done.returncode)
+            assert child.stdin is not None
+            with suppress(OSError), child.stdin:  # it may have ended already
+                child.stdin.write(order)
+            while child.poll() is None and time.monotonic() < ends_s:
+                if is_gone():
+                    raise Cancelled("Nobody waits for this recording any more.")
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(_LOOK_S)
+            return child.returncode
+        finally:
+            child.kill()
 
 
-def _read_result(folder: Path, name: str, code: int) -> tuple[AudioInfo, Clip]:
+def _read_result(folder: Path, name: str, code: int | None) -> tuple[AudioInfo, Clip]:
     try:
         answer = json.loads((folder / _RESULT_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -123,6 +154,7 @@ def _apply_limits(bounds: ProcessLimits) -> None:
         for limit, most in (
             (resource.RLIMIT_AS, bounds.address_bytes),
             (resource.RLIMIT_CPU, bounds.cpu_s),
+            (resource.RLIMIT_FSIZE, bounds.file_bytes),
             (resource.RLIMIT_CORE, 0),
         ):
             # Some systems know a limit but refuse to set it; the decoder's own limits hold there.

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from studio.audio.clip import BLOCK_SAMPLES, STUDIO_RATE_HZ, Samples, from_pcm16
+from studio.audio.clip import BLOCK_SAMPLES, STUDIO_RATE_HZ, Clip, Samples, from_pcm16
 from studio.errors import StorageFailed
 
 _KNEE = np.float32(0.8)
 """From which level on a louder sound is bent."""
+
+_MAX_WHOLE_S = 7_200.0
+"""Limit of what is read as a whole: 700 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +184,20 @@ def lay_out_part(part: TimelinePart) -> Timeline:
     if timeline.skipped:
         raise StorageFailed(timeline.skipped[0].message)
     return timeline
+
+
+def read_take(path: Path) -> Clip:
+    """All of a take, which may have come with a project from anywhere; no decoder reads it.
+
+    Raises:
+        StorageFailed: Its file is missing or broken, no WAV as `write_wav` makes it, or longer than
+            two hours.
+    """
+    timeline = lay_out_part(TakePart(0, path))
+    if timeline.duration_s > _MAX_WHOLE_S:
+        raise StorageFailed(f"The take {path} is longer than two hours. Divide its line.")
+    blocks = timeline.blocks()
+    return Clip(np.concatenate([Clip.silence(0).samples, *blocks]))
 
 
 def pan_samples(samples: Samples, pan: float) -> Samples:

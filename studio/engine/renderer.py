@@ -18,6 +18,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -607,8 +608,11 @@ async def decode_audio_segment(
 
 def _decode_audio(job: Job, segment: AudioSegment) -> Clip:
     path = job.spec.resolve_audio(segment.path)
-    # A project may come from a stranger, so its recordings are decoded in a guarded process.
-    return decode_guarded(path)[1] if job.spec.is_part else decode(path)
+    if not job.spec.is_part:
+        return decode(path)
+    # A project may come from a stranger, so its recordings are decoded in a guarded process. In a
+    # context of its own: this job outlives the request that began it.
+    return Context().run(decode_guarded, path)[1]
 
 
 def describe_fault(who: str, error: Exception) -> str:

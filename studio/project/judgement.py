@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,11 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pydantic import TypeAdapter
 
 from studio.audio.clip import Clip
-from studio.audio.timeline import TakePart, lay_out_part
+from studio.audio.timeline import read_take
 from studio.errors import (
     Cancelled,
     Conflict,
@@ -294,23 +293,13 @@ def _make_plantable(core: ProjectState, line: ProjectLine) -> PlantableTake | No
     is_number = isinstance(speed, int | float) and not isinstance(speed, bool) and speed > 0
     language = line.language or context.resolve_language(line)
     return PlantableTake(
-        partial(_read_clip, core.take_store.get_audio_path(take)),
+        partial(read_take, core.take_store.get_audio_path(take)),
         ExpectedSpeech(text, float(speed) if is_number else 1.0, language),
         take.voice,
         take.language,
         build_voice_key(take),
         read_words(take).words,
     )
-
-
-def _read_clip(path: Path) -> Clip:
-    """A take's audio.
-
-    Raises:
-        StorageFailed: Its file is missing or broken.
-    """
-    blocks: Iterator[np.ndarray] = lay_out_part(TakePart(0, path)).blocks()
-    return Clip(np.concatenate(list(blocks)))
 
 
 def _align(reader: DraftReader, clip: Clip, text: str, language: str | None) -> Sequence[WordTime]:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import logging
-import wave
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
-import numpy as np
-
-from studio.audio.clip import Clip, from_pcm16
+from studio.audio.timeline import read_take
 from studio.errors import Cancelled, ModelUnavailable, StorageFailed
 from studio.hearing.word_check import ExpectedText
 from studio.project.document import LineKind
@@ -106,9 +102,9 @@ class TakeRecognition:
             spoken = self._build_expected_text(take)
         assert self._checker is not None
         try:
-            clip = _read_clip(core.take_store.get_audio_path(take))
+            clip = read_take(core.take_store.get_audio_path(take))
             found = self._checker.check(clip, spoken, self._is_stopped)
-        except OSError as error:
+        except StorageFailed as error:
             log.warning("take %s can't be read to check its words: %s", take_id, error)
             return
         except (Cancelled, ModelUnavailable) as error:
@@ -137,17 +133,3 @@ class TakeRecognition:
         line, context = self._state.line(take.line_id), self._state.line_states.context
         language = take.language or context.resolve_language(line)
         return ExpectedText(take.text, language, context.build_spoken_words)
-
-
-def _read_clip(path: Path) -> Clip:
-    """A take's WAV: mono, 16 bit.
-
-    Raises:
-        OSError: It can't be read.
-    """
-    try:
-        with wave.open(str(path), "rb") as audio:
-            rate_hz, data = audio.getframerate(), audio.readframes(audio.getnframes())
-    except (wave.Error, EOFError) as error:
-        raise OSError(f"{path.name} is damaged") from error
-    return Clip(from_pcm16(np.frombuffer(data, dtype="<i2").astype(np.int16)), rate_hz)

@@ -5,10 +5,12 @@ The routes' dependencies are here too: the studio of a request, and the key of t
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
@@ -21,8 +23,10 @@ from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute, Mount, compile_path
 from starlette.types import Scope
 
+from studio.audio.guarded_decode import is_abandoned
 from studio.services.studio import Studio
 
+_LOOP_S = 5.0
 _MB = 1_000_000
 LOGIN_BYTES = 10_000
 GRADIO_BYTES = 200_000
@@ -305,8 +309,17 @@ def current_studio(studio_of: StudioOf) -> Callable[[Request], Awaitable[None]]:
 
     async def find_studio(request: Request) -> None:
         request.state.studio = studio_of(request)
+        is_abandoned.set(partial(_is_gone, request, asyncio.get_running_loop()))
 
     return find_studio
+
+
+def _is_gone(request: Request, loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether the client of a request has disconnected; for threads, when its body was read."""
+    looked = asyncio.run_coroutine_threadsafe(request.is_disconnected(), loop)
+    with suppress(TimeoutError):
+        return looked.result(_LOOP_S)
+    return False  # the loop is busy, or ends
 
 
 def spend_upload(request: Request, count: int = 1) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from studio.audio.clip import Clip
-from studio.audio.decode import decode
+from studio.audio.clip import STUDIO_RATE_HZ, Clip
+from studio.audio.timeline import read_take
 from studio.dialog.model import Dialog, Speech
 from studio.dialog.planning import Plan, Segment, SilenceSegment, SpeechSegment, plan
 from studio.errors import BadInput, Conflict, NotFound
@@ -29,6 +29,8 @@ Align = Callable[[Clip, str, str | None], Sequence[WordTime]]
 """Finds the words of a text, in a language if that is known, in a clip that reads it."""
 
 Check = Callable[[Clip, ExpectedSpeech], QualityReport]
+
+_MAX_SAMPLES = 600 * STUDIO_RATE_HZ
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class LinePatches:
             return await asyncio.to_thread(pending.add, session, take, clip, author)
 
     def _lay(self, session: ProjectSession, phrase: _Phrase, donor: Clip) -> tuple[Take, Clip]:
-        clip = decode(session.take_store.get_audio_path(phrase.take))
+        clip = read_take(session.take_store.get_audio_path(phrase.take))
         take = AlignedClip(clip, self._align(clip, phrase.text, phrase.language))
         text = _join_texts(phrase.plan.segments)
         other = AlignedClip(donor, self._align(donor, text, phrase.language))
@@ -166,6 +168,8 @@ def _find_ready(session: ProjectSession, line_id: str) -> tuple[ProjectLine, Tak
         raise NotFound("The audio of this line's take was freed. Render the line first.")
     if view.state is not LineState.READY or view.take is None:
         raise Conflict("This line has no audio of its words as they are now. Render it first.")
+    if view.take.samples > _MAX_SAMPLES:
+        raise BadInput("Words can be said again in takes of up to 10 minutes. Divide this line.")
     if view.take.source is not None:
         raise BadInput(
             "Words of a recording can't be said again by an engine. Record the line again."

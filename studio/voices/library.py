@@ -40,6 +40,7 @@ class SpeakerLibrary:
 
     Raises:
         NotFound: From every method that changes a speaker: there is none of that name.
+        Conflict: From every method that writes: another process writes for seconds.
         StorageFailed: From every method: the library can't be read or written.
     """
 

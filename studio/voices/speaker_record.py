@@ -64,7 +64,10 @@ def _clean_tag(tag: str) -> str:
 
 
 def _to_utc(value: str) -> str:
-    return datetime.fromisoformat(value).astimezone(UTC).isoformat(timespec="seconds")
+    try:
+        return datetime.fromisoformat(value).astimezone(UTC).isoformat(timespec="seconds")
+    except OverflowError as error:  # of the year 1 or 9999
+        raise ValueError("it is no date") from error
 
 
 _Text = Annotated[

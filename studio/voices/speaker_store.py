@@ -14,7 +14,7 @@ import soundfile
 from filelock import FileLock, Timeout
 
 from studio.audio.clip import Clip, write_wav
-from studio.errors import NotFound, StorageFailed
+from studio.errors import Conflict, NotFound, StorageFailed
 from studio.storage.disk import (
     Disk,
     list_folders,
@@ -140,7 +140,12 @@ class SpeakerStore:
 
     @contextmanager
     def lock_for_writing(self) -> Iterator[None]:
-        """Hold the library's lock; clears what an interrupted writer left behind."""
+        """Hold the library's lock; clears what an interrupted writer left behind.
+
+        Raises:
+            Conflict: Another process holds it.
+            StorageFailed: The library can't be written.
+        """
         with storage_errors(self._root):
             self._root.mkdir(parents=True, exist_ok=True)
             try:
@@ -154,9 +159,8 @@ class SpeakerStore:
                     finally:
                         self.on_change()
             except Timeout as error:
-                raise StorageFailed(
-                    f"Another process has held the speaker library at {self._root} for"
-                    f" {_LOCK_TIMEOUT_S:g} s. Close it, then try again."
+                raise Conflict(
+                    "Another studio is changing the voices here. Try again in a moment."
                 ) from error
 
     def create(self, record: SpeakerRecord, clips: Mapping[str, Clip]) -> Speaker:

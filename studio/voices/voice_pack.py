@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from studio.audio.clip import Clip
 from studio.audio.decode import DecodeLimits
+from studio.dialog.model import name_key
 from studio.errors import AudioRejected, BadInput, FormatNewer, SampleRejected
 from studio.storage.disk import hash_file, storage_errors
 from studio.storage.zip_members import ZipWriter, count_members
@@ -21,7 +22,9 @@ from studio.voices.samples import check_sample
 from studio.voices.speaker import Speaker
 from studio.voices.speaker_record import (
     MAX_MOODS,
+    MoodRecord,
     SpeakerRecord,
+    clean_mood,
     encode_record,
     parse_record,
 )
@@ -144,7 +147,20 @@ def _read_member_record(pack: zipfile.ZipFile) -> SpeakerRecord:
             f"The {RECORD_FILE} of this voice file can't be understood. Save the voice again where "
             "it comes from."
         ) from error
-    return record.with_fields(formers=(), checksums={})
+    return record.with_fields(moods=_clean_moods(record), formers=(), checksums={})
+
+
+def _clean_moods(record: SpeakerRecord) -> tuple[MoodRecord, ...]:
+    """The moods of a record from elsewhere, as an edit leaves them.
+
+    Raises:
+        BadInput: A mood can't be used, or stands there twice.
+    """
+    moods = tuple(one.model_copy(update={"mood": clean_mood(one.mood)}) for one in record.moods)
+    names, ids = {name_key(one.mood) for one in moods}, {one.sample_id for one in moods}
+    if len(moods) > min(len(names), len(ids)):
+        raise BadInput("This voice file has two samples of one mood. It is refused.")
+    return moods
 
 
 def _check_names(pack: zipfile.ZipFile, wanted: set[str]) -> None:

@@ -7,8 +7,10 @@ import json
 import shutil
 import struct
 import subprocess
+import tracemalloc
 import wave
 import zipfile
+import zlib
 from dataclasses import replace
 
 import av
@@ -273,6 +275,64 @@ def test_what_is_no_cover_is_refused(tmp_path, data):
         read_cover(tmp_path / "c")
     with pytest.raises(BadInput, match="cover"):
         read_cover(tmp_path / "none")
+
+
+def drawn(kind: str, mode: str = "RGB", **options: object) -> bytes:
+    data = io.BytesIO()
+    picture = Image.new(mode, (37, 21))
+    picture.save(data, kind, **options)
+    return data.getvalue()
+
+
+def two_pictures() -> bytes:
+    """What phones and 3D cameras call a JPEG: a second picture lies behind the first."""
+    data = io.BytesIO()
+    first = Image.new("RGB", (37, 21))
+    first.save(data, "MPO", save_all=True, append_images=[Image.new("RGB", (9, 9))])
+    return data.getvalue()
+
+
+@pytest.mark.parametrize(
+    "cover",
+    [
+        drawn("JPEG", progressive=True, exif=bytes.fromhex("4578696600004d4d002a000000080000")),
+        drawn("JPEG", "CMYK", comment=b"\xff\xc0 is no frame"),
+        drawn("PNG", "I;16"),
+        drawn("PNG", "P", transparency=0),
+        two_pictures(),
+    ],
+    ids=["progressive", "four inks", "16 bit", "palette", "two pictures"],
+)
+def test_every_kind_of_image_says_its_size(cover):
+    kind, *size = Cover(cover).image
+    assert (kind, size) == ("PNG" if cover[:2] == b"\x89P" else "JPEG", [37, 21])
+    assert Cover(cover).media_type in ("image/png", "image/jpeg")
+
+
+def heavy_jpeg() -> bytes:
+    """64 KB whose EXIF says that each of 5,000 values is all of it."""
+    entries = b"".join(struct.pack(">HHII", number, 7, 60_000, 8) for number in range(5_000))
+    exif = b"Exif\0\0MM\0*\0\0\0\x08" + struct.pack(">H", 5_000) + entries
+    segment = b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif
+    plain = drawn("JPEG")
+    return plain[:2] + segment + plain[2:]
+
+
+def large_png() -> bytes:
+    plain = drawn("PNG")
+    head = b"IHDR" + struct.pack(">II", 50_000, 50_000) + plain[24:29]
+    return plain[:12] + head + struct.pack(">I", zlib.crc32(head)) + plain[33:]
+
+
+def test_an_image_that_would_fill_the_memory_takes_none():
+    cover, large = heavy_jpeg(), large_png()
+    tracemalloc.start()
+    assert Cover(cover).image == ("JPEG", 37, 21)
+    with pytest.raises(BadInput, match="50,000 × 50,000"):
+        _ = Cover(large).image
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 1_000_000
 
 
 def unpacked(path) -> dict[str, bytes]:

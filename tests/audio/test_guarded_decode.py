@@ -17,8 +17,8 @@ from studio.audio import guarded_decode
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.decode import DecodeLimits, decode
 from studio.audio.encode import StreamFormat, encode_stream
-from studio.audio.guarded_decode import ProcessLimits, decode_guarded
-from studio.errors import AudioRejected
+from studio.audio.guarded_decode import ProcessLimits, decode_guarded, is_abandoned
+from studio.errors import AudioRejected, Cancelled
 
 pytestmark = pytest.mark.slow
 
@@ -120,6 +120,28 @@ def test_a_decoder_without_memory_does_not_call_the_file_broken(
     monkeypatch.setattr(guarded_decode, "_SPARE_MEMORY_BYTES", 1 << 60)
     order = {"path": str(bomb), "name": "ida.flac", "limits": {}}
     assert "memory and time" in guarded_decode._decode_to_folder(order, tmp_path)["rejected"]
+
+
+def test_a_child_that_nobody_waits_for_is_ended(bomb: Path) -> None:
+    me, asked = psutil.Process(), []
+    before = {child.pid for child in me.children()}
+
+    def is_gone() -> bool:
+        asked.extend(child for child in me.children() if child.pid not in before)
+        return True
+
+    token = is_abandoned.set(is_gone)
+    with pytest.raises(Cancelled):
+        decode_guarded(bomb)
+    is_abandoned.reset(token)
+    (child,) = asked
+    assert not child.is_running()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the bound on files holds on Linux")
+def test_a_child_that_fills_the_disk_is_a_rejection(bomb: Path) -> None:
+    with pytest.raises(AudioRejected, match="memory and time"):
+        decode_guarded(bomb, bounds=ProcessLimits(file_bytes=1_000_000))
 
 
 def test_the_child_sees_no_secret(monkeypatch) -> None:

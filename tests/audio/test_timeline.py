@@ -12,6 +12,7 @@ from studio.audio.timeline import (
     TakePart,
     TimelineEntry,
     lay_out,
+    read_take,
 )
 from studio.errors import StorageFailed
 
@@ -106,6 +107,23 @@ def test_a_take_that_is_lost_or_something_else_is_skipped(tmp_path, take, conten
     assert timeline.skipped[0].segment_idx == 0
     assert "lost.wav can't be read" in timeline.skipped[0].message
     assert "Render it again." in timeline.skipped[0].message
+
+
+def test_a_take_that_would_fill_the_memory_is_not_read(tmp_path, take):
+    assert len(read_take(take(24_000))) == 24_000
+    path = tmp_path / "long.wav"
+    write_wav(path, Clip.silence(0.0))
+    size_bytes = 2 * 24_000 * 7_201
+    with path.open("r+b") as file:  # most of it is a hole
+        for at, size in ((4, size_bytes + 36), (40, size_bytes)):
+            file.seek(at)
+            file.write(size.to_bytes(4, "little"))
+        file.truncate(44 + size_bytes)
+    with pytest.raises(StorageFailed, match="two hours"):
+        read_take(path)
+    soundfile.write(path, np.zeros(100), 1)
+    with pytest.raises(StorageFailed, match="24,000 Hz"):
+        read_take(path)
 
 
 @pytest.mark.parametrize("change", ["gone", "shorter", "longer"])

@@ -11,13 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import soundfile
 from project_scenes import IDA, ops, rendered, text_edit, until
 from scenes import OpenStudio
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.formats.dialog_file import Format, read_dialog_text
-from studio.errors import BadInput, Cancelled, Conflict, NotFound, SpeechFailed
+from studio.errors import BadInput, Cancelled, Conflict, NotFound, SpeechFailed, StorageFailed
 from studio.hearing.word_check import WordCheck
 from studio.project.history import Author
 from studio.project.line_states import LineView
@@ -111,6 +112,17 @@ def assert_rest_is_kept(session: ProjectSession, old: Take, new: Take) -> None:
     assert digest(after[patch.end :]) == digest(before[patch.resumes :])
     assert new.samples == len(after)
     assert not np.array_equal(after[patch.start : patch.end], before[patch.start : patch.resumes])
+
+
+def test_a_take_that_only_a_decoder_could_read_is_not_decoded(studio: Studio, tmp_path) -> None:
+    """A project from elsewhere may have any file in the place of a take."""
+    session = project(studio)
+    view = view_of(session)
+    sound = samples(session, view.take)
+    soundfile.write(tmp_path / "take.flac", sound, STUDIO_RATE_HZ)
+    session.take_store.add(view.take, tmp_path / "take.flac")
+    with pytest.raises(StorageFailed, match="can't be read"):
+        say_again(studio, session, "could take")
 
 
 def test_only_the_marked_words_are_new_and_the_record_says_which(studio: Studio) -> None:

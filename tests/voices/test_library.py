@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 import soundfile
+from filelock import FileLock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from studio.errors import (
     AudioRejected,
     BadInput,
+    Conflict,
     NameRejected,
     NotFound,
     SampleRejected,
@@ -287,6 +289,17 @@ def test_threads_do_not_add_a_name_twice(library):
         assert sum(pool.map(add, range(16))) == 1
     assert len(library.list()) == 1
     assert library.list_problems() == ()
+
+
+def test_what_another_studio_is_changing_is_a_conflict(tmp_path, library, monkeypatch):
+    library.add("Anna")
+    monkeypatch.setattr("studio.voices.speaker_store._LOCK_TIMEOUT_S", 0.0)
+    other = SpeakerLibrary(tmp_path / "speakers")
+    with FileLock(tmp_path / "speakers/.lock"), pytest.raises(Conflict, match="Another studio"):
+        other.remove("Anna")
+    other.remove("Anna")
+    with pytest.raises(NotFound):
+        library.rename("Anna", "Eva")
 
 
 def test_processes_do_not_lose_each_others_speakers(tmp_path):

@@ -91,6 +91,7 @@ FOREIGN = {
     "a hostile sample id": [record(moods=[{"sample_id": "../../x", "mood": "m"}])],
     "a name no script can hold": [record(name="[x]")],
     "a lacking recording": [record(has_sample=True)],
+    "a date out of time": [record(consent_at="0001-01-01T00:00:00+23:59")],
 }
 
 
@@ -101,6 +102,27 @@ def test_what_is_no_voice_is_refused_and_leaves_nothing(tmp_path, library, membe
         read_pack(library, packed(members))
     assert library.list() == ()
     assert not (tmp_path / "evil.wav").exists()
+
+
+@pytest.mark.parametrize(
+    "moods",
+    [
+        [("0", "m" * 900_000)],
+        [("0", "a]b")],
+        [("0", "a\0")],
+        [("0", "Neutral")],
+        [("0", "a"), ("1", "A")],
+        [("0", "a"), ("0", "b")],
+    ],
+    ids=["1 MB", "bracket", "invisible", "the main one", "twice", "one sample of two"],
+)
+def test_moods_that_no_edit_leaves_do_not_come_in(library, recording, moods):
+    written = record(moods=[{"sample_id": one * 8, "mood": mood} for one, mood in moods])
+    names = {f"mood-{one * 8}.wav" for one, _ in moods}
+    file = packed([written, *((name, recording().read_bytes()) for name in names)])
+    with suppress(BadInput):
+        read_pack(library, file)
+    assert [one.mood for speaker in library.list() for one in speaker.moods] in ([], ["a"])
 
 
 def test_a_file_with_thousands_of_members_is_refused_before_they_are_read(library, monkeypatch):

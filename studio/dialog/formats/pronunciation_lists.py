@@ -7,10 +7,9 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import PurePath
-from typing import Literal
 
 import regex
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.encoding import decode_text
@@ -24,6 +23,7 @@ from studio.dialog.formats.tables import (
 from studio.dialog.model import Notice
 from studio.dialog.pronunciation import Pronunciation, check_pronunciation, check_pronunciations
 from studio.errors import BadInput, ScriptError
+from studio.storage.disk import read_json
 
 
 class ListFormat(StrEnum):
@@ -48,9 +48,7 @@ _PAIR = regex.compile(r"(?P<written>(?:\\.|[^\\=])*+)=(?P<spoken>.*)")
 _ESCAPED = regex.compile(r"\\([\\=#])")
 _TO_ESCAPE = regex.compile(r"[\\=]|^#")
 
-_Listed = list[Pronunciation]
-_Json = _Listed | dict[Literal["pronunciations"], _Listed] | dict[str, str]
-_JSON: TypeAdapter[_Json] = TypeAdapter(_Json)
+_ENTRY: TypeAdapter[Pronunciation] = TypeAdapter(Pronunciation)
 
 
 def read_pronunciations(
@@ -107,18 +105,18 @@ def _read(text: str, suffix: str, remarks: ImportNotices) -> Iterable[Pronunciat
 
 def _read_json(text: str) -> Iterable[Pronunciation]:
     try:
-        found = _JSON.validate_json(text)
-    except ValidationError as error:
+        found = read_json(text.encode())
+        if isinstance(found, dict) and isinstance(found.get("pronunciations"), list):
+            found = found["pronunciations"]
+        elif isinstance(found, dict):
+            found = [{"written": written, "spoken": one} for written, one in found.items()]
+        # One by one: pydantic makes a kilobyte of each value that doesn't fit.
+        return list(map(_ENTRY.validate_python, found))
+    except (ValueError, TypeError) as error:
         raise BadInput(
             "The JSON can't be used. Write a list such as "
             '[{"written": "Nguyen", "spoken": "win"}], or {"Nguyen": "win"}.'
         ) from error
-    if isinstance(found, list):
-        return found
-    pairs: list[Pronunciation] = []
-    for written, spoken in found.items():
-        pairs += spoken if isinstance(spoken, list) else [Pronunciation(written, spoken)]
-    return pairs
 
 
 def _read_table(text: str, delimiter: str, remarks: ImportNotices) -> Iterator[Pronunciation]:

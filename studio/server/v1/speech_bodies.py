@@ -14,6 +14,7 @@ import re
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -329,8 +330,9 @@ class References:
                 "Too many recordings are being read; try again in 10 s.", retry_after_s=10
             )
         self._begun += 1
-        future = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        # Ends with the thread, which goes on when the caller leaves.
+        context = copy_context()  # which says when the caller leaves
+        future = asyncio.get_running_loop().run_in_executor(self._threads, context.run, work)
+        # Ends with the thread, which may go on for a moment when the caller leaves.
         future.add_done_callback(self._end)
         return await asyncio.shield(future)
 
