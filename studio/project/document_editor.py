@@ -12,7 +12,7 @@ from studio.errors import EditConflict
 from studio.project import ops
 from studio.project.comments import select_for_lines
 from studio.project.document import Document, LineKind, clean_project_name
-from studio.project.draft import check_growth, check_line_count, check_speakers
+from studio.project.draft import check_bounds
 from studio.project.edits import EditLookups, apply_edits
 from studio.project.history import Author, Entry, EntryKind, HistoryStep, parse_person
 from studio.project.line_states import STUDIO_AUTHOR, EditEvent, LineStates, ProjectState
@@ -221,7 +221,7 @@ class DocumentEditor:
 
         Raises:
             EditConflict: Others changed the project since `base_rev`.
-            BadInput: It has too many speakers.
+            BadInput: It is too much for a project.
             StorageFailed: It can't be saved; nothing changed.
         """
         core = self._state
@@ -238,7 +238,9 @@ class DocumentEditor:
                 for name in names
             ]
             raise EditConflict(message, rev=core.rev, conflicts=conflicts)
-        return self._record(merge_script(core.document, dialog), author)
+        after = merge_script(core.document, dialog)
+        check_bounds(core.document, after)
+        return self._record(after, author)
 
     def rename(self, name: str) -> EditEvent:
         """Rename the project, which is no step of undo.
@@ -264,7 +266,7 @@ class DocumentEditor:
         Raises:
             Conflict: There is none.
             EditConflict: It is somebody else's, and newer than `base_rev`, or not wanted.
-            BadInput: There would be too many lines.
+            BadInput: What comes back is too much with what there is now.
             StorageFailed: It can't be saved; nothing changed.
         """
         history = self._state.history
@@ -295,7 +297,7 @@ class DocumentEditor:
 
         Raises:
             Conflict: There is none.
-            BadInput: There would be too many lines.
+            BadInput: What comes back is too much with what there is now.
             StorageFailed: It can't be saved; nothing changed.
         """
         if author.edit_id in self._state.edit_ids:
@@ -330,13 +332,7 @@ class DocumentEditor:
         return (take.line_id for take in takes if take and take.line_id in step.after.lines)
 
     def _record(self, after: Document, author: Author) -> EditEvent:
-        """Record a changed document.
-
-        Raises:
-            BadInput: It has too many speakers, and more than before.
-        """
         core, before = self._state, self._state.document
-        check_speakers(before, after)
         if after.settings.backend != before.settings.backend:
             core.voice_resolver.check_backend(after.settings.backend)
         after = core.voice_resolver.cast_new_names(after, before)
@@ -349,9 +345,7 @@ class DocumentEditor:
         Raises:
             BadInput: It doesn't.
         """
-        before = self._state.document
-        check_line_count(len(before.order), len(after.order))
-        check_growth(before, after)
+        check_bounds(self._state.document, after)
         return self._choose_takes(after)
 
     def _choose_takes(self, after: Document) -> Document:

@@ -78,14 +78,8 @@ class DocumentDraft:
         """The document with all changes.
 
         Raises:
-            BadInput: It has too many lines, pronunciations or names, or too much text.
+            BadInput: As `check_bounds`.
         """
-        if len(self.pronunciations) > MAX_PRONUNCIATIONS:
-            raise BadInput(
-                f"A project has at most {MAX_PRONUNCIATIONS:,} pronunciations. Remove some first."
-            )
-        self._check_line_count()
-        check_comments(self.comments, len(self._before.comments))
         if self._has("_speakers"):
             self.lines |= self._speakers.renamed(self.lines)
         document = replace(
@@ -108,12 +102,8 @@ class DocumentDraft:
             comments=self.comments,
             characters=self.characters,
         )
-        check_growth(self._before, document)
-        check_tables(self._before, document)
+        check_bounds(self._before, document)
         return document
-
-    def _check_line_count(self) -> None:
-        check_line_count(len(self._before.order), len(self.lines))
 
     def spend(self, items: int, chars: int = 0) -> None:
         """Count what the edits of one request have to read and write.
@@ -256,24 +246,28 @@ class DocumentDraft:
             self._first_names[new] = name, first
 
 
-def check_line_count(before: int, after: int) -> None:
-    """Check that a project gets no further line when it has too many.
-
-    Raises:
-        BadInput: It does.
-    """
-    if after > max(MAX_LINES, before):
-        raise BadInput(f"A project has at most {MAX_LINES:,} lines. Divide it into parts.")
-
-
-def check_growth(before: Document, after: Document) -> None:
+def check_bounds(before: Document, after: Document) -> None:
     """Check that a document isn't too large to be sent, saved and read as a script.
 
     One that was larger already may become smaller.
 
+    Args:
+        before: What was checked already; an empty one if nothing was.
+        after: What it becomes, by an edit, by undo, or by being imported.
+
     Raises:
-        BadInput: It is.
+        BadInput: It has too many lines, speakers, characters, comments, pronunciations or names, or
+            too much text.
     """
+    if len(after.lines) > max(MAX_LINES, len(before.lines)):
+        raise BadInput(f"A project has at most {MAX_LINES:,} lines. Divide it into parts.")
+    if len(after.pronunciations) > max(MAX_PRONUNCIATIONS, len(before.pronunciations)):
+        raise BadInput(
+            f"A project has at most {MAX_PRONUNCIATIONS:,} pronunciations. Remove some first."
+        )
+    check_comments(after.comments, len(before.comments))
+    _check_tables(before, after)
+    _check_speakers(before, after)
     chars = _count_chars(after)
     if chars > MAX_SCRIPT_BYTES and chars > _count_chars(before):
         raise BadInput(
@@ -281,14 +275,8 @@ def check_growth(before: Document, after: Document) -> None:
         )
 
 
-def check_tables(before: Document, after: Document) -> None:
-    """Check that a document knows not too many names that have a voice or settings.
-
-    One that knew more already may know fewer.
-
-    Raises:
-        BadInput: It does.
-    """
+def _check_tables(before: Document, after: Document) -> None:
+    """Check that a document knows not too many names that have a voice or settings."""
     for table in ("cast", "first_names"):
         count = len(getattr(after, table))
         if count > max(MAX_CAST_NAMES, len(getattr(before, table))):
@@ -297,12 +285,8 @@ def check_tables(before: Document, after: Document) -> None:
         raise BadInput(f"At most {MAX_CHARACTERS:,} characters can have settings.")
 
 
-def check_speakers(before: Document, after: Document) -> None:
-    """Check that a document gets no further speaker when it has too many.
-
-    Raises:
-        BadInput: It does.
-    """
+def _check_speakers(before: Document, after: Document) -> None:
+    """Check that a document gets no further speaker when it has too many."""
     if len(after.lines) <= MAX_SPEAKERS:
         return
     count = _count_speakers(after)

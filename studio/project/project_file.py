@@ -16,12 +16,12 @@ from typing import IO, Annotated, Any, BinaryIO, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from studio.audio.file_tags import read_cover
-from studio.dialog.model import MAX_LINES, clean_name, name_key
+from studio.dialog.model import clean_name, name_key
 from studio.dialog.pronunciation import Pronunciation, check_pronunciations
 from studio.errors import BadInput, StorageFailed, StudioError
 from studio.project import folder as layout
 from studio.project.characters import Character, check_character
-from studio.project.comments import Comment, check_comments, check_kept_comment
+from studio.project.comments import Comment, check_kept_comment
 from studio.project.delta import apply_delta, parse_changed_entries, read_delta
 from studio.project.document import (
     LINE_ADAPTER,
@@ -30,7 +30,7 @@ from studio.project.document import (
     check_line,
     clean_project_name,
 )
-from studio.project.draft import check_growth, check_speakers, check_tables
+from studio.project.draft import check_bounds
 from studio.project.folder import COVER_FILE, JOURNAL_FILE, SNAPSHOT_FILE
 from studio.project.history import EntryKind, read_entries
 from studio.project.session import ProjectSession
@@ -337,15 +337,10 @@ def _check_document(document: Document) -> None:
     _check_pronunciations(document.pronunciations)
     _check_characters(document.characters)
     _check_names(document.name, document.cast, document.first_names)
-    if len(document.lines) > MAX_LINES:
-        raise BadInput(f"A project has at most {MAX_LINES:,} lines. Divide it into parts.")
-    check_growth(Document(), document)
-    check_speakers(Document(), document)
-    check_tables(Document(), document)
+    check_bounds(Document(), document)
     for line in document:
         check_line(line)
     _check_comments(document.comments)
-    check_comments(document.comments)
 
 
 def _check_values(delta: _DeltaRecord) -> None:

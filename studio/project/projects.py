@@ -30,7 +30,7 @@ from studio.project.document import (
     ProjectSettings,
     clean_project_name,
 )
-from studio.project.draft import check_speakers
+from studio.project.draft import check_bounds
 from studio.project.folder import (
     FrozenFolder,
     ProjectFolder,
@@ -320,7 +320,7 @@ class Projects:
         """Create a project with lines and the usual gap between them.
 
         Raises:
-            BadInput: The name or the gap is invalid, or there are too many speakers.
+            BadInput: The name or the gap is invalid, or it is too much for a project.
             StorageFailed: It can't be written; the project isn't created.
         """
         lines = create_lines(dialog or ())
@@ -495,7 +495,7 @@ class Projects:
         by_id = {line.line_id: line for line in lines}
         settings = ProjectSettings(gap_s=gap_s)
         document = Document(name, lines=by_id, order=tuple(by_id), settings=settings)
-        check_speakers(Document(), document)
+        check_bounds(Document(), document)
         document = VoiceResolver(self._deps).cast_new_names(document, Document())
         project_id = _generate_id()
         ProjectFolder.create(self._root / project_id, document, time.time(), self._disk)

@@ -198,3 +198,47 @@ def test_what_comes_back_makes_no_project_of_more_than_20_000_lines(studio) -> N
     with pytest.raises(BadInput, match="at most 20,000 lines"):
         session.undo(Author("ida-page"), session.rev, own=True)
     assert len(session.document.order) == 20_000
+
+
+def pronounce(numbers: range) -> dict[str, object]:
+    put = [{"written": f"W{number}", "spoken": "word"} for number in numbers]
+    return {"op": "pronounce", "put": put, "remove": []}
+
+
+def comment_on(line_id: str, number: int) -> dict[str, object]:
+    values = {"comment_id": f"{number:012x}", "author": "Ida", "text": "So?"}
+    return {"op": "comment", "line_id": line_id, **values}
+
+
+def test_what_comes_back_makes_no_table_longer_than_edits_may(studio) -> None:
+    ida, ivo = Author("ida-page"), Author("ivo-page")
+    session = studio.projects.create("Scene", read_dialog_text("Ida: One.").dialog)
+    (line_id,) = session.document.order
+
+    def edit(author: Author, *edits: dict[str, object]) -> None:
+        session.edit(ops(*edits), author, session.rev)
+
+    edit(ida, pronounce(range(2_000)))
+    words = [f"W{number}" for number in range(1_500)]
+    edit(ida, {"op": "pronounce", "put": [], "remove": words})
+    edit(ivo, pronounce(range(2_000, 3_500)))
+    with pytest.raises(BadInput, match="at most 2,000 pronunciations"):
+        session.undo(ida, session.rev, own=True)
+    edit(ivo, {"op": "pronounce", "put": [], "remove": words})
+    edit(ida, *(comment_on(line_id, number) for number in range(2_000)))
+    gone = [{"op": "delete_comment", "comment_id": f"{number:012x}"} for number in range(1_500)]
+    edit(ida, *gone)
+    edit(ivo, *(comment_on(line_id, number) for number in range(2_000, 3_500)))
+    with pytest.raises(BadInput, match="at most 2,000 comments"):
+        session.undo(ida, session.rev, own=True)
+
+
+def test_what_comes_back_brings_no_more_than_5_000_speakers(studio) -> None:
+    rows = [f"Ida {number}: One." for number in range(5_000)]
+    session = studio.projects.create("Scene", read_dialog_text("\n".join(rows)).dialog)
+    gone = {"op": "delete", "line_ids": list(session.document.order[:3_000])}
+    session.edit(ops(gone), Author("ida-page"), session.rev)
+    others = "\n".join([*rows[3_000:], *(f"Ivo {number}: One." for number in range(3_000))])
+    session.merge_script(others, Author("ivo-page"), session.rev)
+    with pytest.raises(BadInput, match="at most 5,000 speakers"):
+        session.undo(Author("ida-page"), session.rev, own=True)
