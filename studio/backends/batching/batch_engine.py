@@ -31,8 +31,9 @@ MAX_FAULTS_IN_A_ROW = 3
 bad line from a bad device."""
 
 _LINES_TO_WIDEN = 32
-"""Lines that end in a row before a narrowed engine tries the next wider bucket. Each trial that
-fails doubles them, so that a device that stays short of memory is seldom asked again."""
+"""Lines that end in a row before a narrowed engine tries the next wider bucket, and before that
+one is kept. Each trial that fails doubles those before the next, so that a device that stays short
+of memory is seldom asked again."""
 
 _MAX_LINES_TO_WIDEN = 1_024
 
@@ -241,15 +242,20 @@ class BatchEngine:
 
     def _shrink_slots(self) -> None:
         """Restart the running lines in the next smaller bucket; see `TtsSequence.restart`."""
-        smaller = [size for size in self._core.buckets if size < self._scheduler.slots]
-        if not smaller:
+        smaller = self._smaller_bucket()
+        if smaller is None:
             self._fail_running(self._explain_no_memory())
             return
         lines = list(self._scheduler.running.values())
-        log.warning("%s has no memory for %d slots; %d now", self._title, len(lines), smaller[-1])
+        log.warning("%s has no memory for %d slots; %d now", self._title, len(lines), smaller)
         self._core.reset()
         self._scheduler.requeue([line.restart() for line in lines])
-        self._narrow(smaller[-1])
+        self._narrow(smaller)
+
+    def _smaller_bucket(self) -> int | None:
+        """The widest bucket below the present width."""
+        sizes = (size for size in self._core.buckets if size < self._scheduler.slots)
+        return max(sizes, default=None)
 
     def _narrow(self, slots: int) -> None:
         if self._on_trial:
@@ -260,8 +266,10 @@ class BatchEngine:
     def _widen(self, ended: int) -> None:
         """Use the next wider bucket after enough lines ended without a fault."""
         self._lines_ended += ended
-        if self._lines_ended < self._lines_to_widen:
+        if self._lines_ended < (_LINES_TO_WIDEN if self._on_trial else self._lines_to_widen):
             return
+        if self._on_trial:  # it is kept: what was in the way has gone
+            self._lines_to_widen = _LINES_TO_WIDEN
         self._lines_ended, self._on_trial = 0, False
         most = self._scheduler.max_slots
         if self._scheduler.slots < most:
@@ -276,10 +284,11 @@ class BatchEngine:
         self._faults += 1
         self._faults_in_a_row += 1
         self._lines_ended = 0
-        # A width on trial is given up at its first fault: each costs all lines in flight.
-        if self._on_trial or self._faults_in_a_row == MAX_FAULTS_IN_A_ROW:
+        if self._faults_in_a_row == MAX_FAULTS_IN_A_ROW:
             log.warning("%s goes on with one line at a time", self._title)
             self._narrow(1)
+        elif self._on_trial:  # given up at its first fault: each costs all lines in flight
+            self._narrow(self._smaller_bucket() or 1)
         self._fail_running(self._explain_fault(error))
 
     def _fail_running(self, error: StudioError) -> None:

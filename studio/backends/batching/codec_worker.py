@@ -152,7 +152,7 @@ class CodecWorker(ABC):
             return self._batch(self._finished) if self._finished else []
 
     def _decode_guarded(self, batch: Sequence[CodecFrames]) -> None:
-        """Decode a batch; a fault ends these lines, and the thread goes on."""
+        """Decode a batch; a fault ends the line that it comes of, and the thread goes on."""
         try:
             with speech_faults(self._title):
                 _await_codes(batch)
@@ -165,7 +165,7 @@ class CodecWorker(ABC):
         # Broad, as this thread decodes for all lines, whatever a model makes of some of them.
         except Exception as error:
             log.warning("decoding failed", exc_info=True)
-            _fail_batch(batch, self._audio_fault(error))
+            self._retry_or_fail(batch, self._audio_fault(error))
 
     def _audio_fault(self, error: Exception) -> StudioError:
         """Turn an unexpected exception into the error of a line."""
@@ -174,9 +174,9 @@ class CodecWorker(ABC):
         reason = f"{type(error).__name__}: {error}"
         return SpeechFailed(f"{self._title} failed on this line's audio ({reason}).")
 
-    def _retry_or_fail(self, batch: Sequence[CodecFrames], error: OutOfMemory) -> None:
-        """Decode lines one by one after running out of memory with several."""
-        if len(batch) == 1:
+    def _retry_or_fail(self, batch: Sequence[CodecFrames], error: StudioError) -> None:
+        """Decode lines one by one after a fault with several, of which some may be whole."""
+        if len(batch) == 1 or card_lost():
             _fail_batch(batch, error)
             return
         for frames in batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from abc import ABC, abstractmethod
@@ -12,7 +13,9 @@ from typing import Any
 from studio.audio.clip import Samples
 from studio.audio.stream_resume import StreamResume
 from studio.backends.base import Priority
-from studio.errors import Cancelled, ReadingChanged, StudioError
+from studio.errors import Cancelled, ReadingChanged, SpeechFailed, StudioError
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,15 @@ class TtsSequence:
 
     @property
     def is_unwanted(self) -> bool:
-        """Whether it was closed or cancelled."""
-        return self._closed.is_set() or self.task.cancelled()
+        """Whether it was closed or cancelled; a line of which that can't be told ends here."""
+        try:
+            return self._closed.is_set() or self.task.cancelled()
+        # Broad, as the caller's function must not end the threads that all lines share.
+        except Exception as error:
+            log.warning("asking whether a line was cancelled failed", exc_info=True)
+            reason = f"{type(error).__name__}: {error}"
+            self.end(SpeechFailed(f"Whether this line was cancelled can't be told ({reason})."))
+            return True
 
     def priority(self) -> Priority:
         """Its present priority."""

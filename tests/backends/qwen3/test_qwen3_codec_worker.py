@@ -73,12 +73,12 @@ class Told:
         )
         return TtsSequence(task, deliver)
 
-    def until_ended(self, lines: int) -> list[tuple[str, Samples]]:
+    def until_ended(self, lines: int, *, failing: str = "") -> list[tuple[str, Samples]]:
         audio, ended = [], 0
         while ended < lines:
             name, given = self._given.get(timeout=PATIENCE_S)
             if isinstance(given, SequenceEnd):
-                assert given.error is None
+                assert (given.error is not None) is (name == failing), given.error
                 ended += 1
             else:
                 audio.append((name, given))
@@ -143,6 +143,24 @@ def test_a_line_that_will_be_heard_has_its_sample_heard_before_its_first_frame(d
     alone = BatchedCodec(decoder)
     [expected] = alone.decode_chunks([(alone.stream(sample), codes_of(3))])
     assert np.abs(samples - expected).max() < WITHIN
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_line_that_cannot_be_decoded_fails_alone(decoder, streamed):
+    told = Told()
+    first, bad, good = (told.line(name) for name in ("first", "bad", "good"))
+    unknown = torch.full((8, 16), 9_999)  # no codebook has such a code
+    with thread_on(decoder, 64) as thread:
+        told.then["first"] = lambda: [  # in the thread that decodes: they wait together
+            thread.submit(CodecFrames(line, codes, streamed=streamed))
+            for line, codes in ((bad, unknown), (good, codes_of(8)))
+        ]
+        thread.submit(CodecFrames(first, codes_of(1), streamed=streamed))
+        audio = dict(told.until_ended(3, failing="bad"))
+    assert audio.keys() == {"first", "good"}
+    alone = BatchedCodec(decoder)
+    [expected] = alone.decode_chunks([(alone.stream(), codes_of(8))])
+    assert np.abs(audio["good"] - expected).max() < WITHIN
 
 
 def test_fewer_frames_at_once_where_the_memory_does_not_suffice(decoder, monkeypatch):
