@@ -213,4 +213,5 @@ def test_tries_are_compared_with_the_lines_of_their_voice(open_studio: OpenStudi
     last = job.records[-1]
     assert [[issue.kind for issue in one.issues] for one in last.tries] == [["level"], []]
     assert last.best_try == 1
+    assert [one.path is not None and one.path.exists() for one in last.tries] == [True, True]
     assert find_segment_issues(job) == ()

@@ -151,7 +151,7 @@ def _try(mutant: Mutant, tests: list[str]) -> Outcome:
 
 
 def _named(mutant: Mutant) -> list[str]:
-    """The module of tests that kills a mutant, where the campaign can't find that out."""
+    """The module of tests that `READ` tells for a mutant."""
     found = re.search(rf"`{re.escape(mutant.name)}`.*`(tests/\S+\.py)`", READ.read_text("utf-8"))
     return [found[1]] if found else []
 

@@ -133,16 +133,19 @@ class Reach:
         return cls(lines, seconds)
 
     def tests(self, mutant: Mutant, root: Path) -> list[str]:
-        """The tests to run for a mutant: modules that name what it is in, or what it sets, first.
+        """The tests to run for a mutant.
 
-        Then come those of its own package, and the quickest ones.
+        First come modules that name what it is in, or what it sets; then tests for which its
+        condition held, those of its own package, and the quickest ones.
         """
         direct: set[str] = set()
         for path, lines in _lines_to_reach(mutant, root).items():
             direct |= self._names(path, lines)
         imported = self._names(mutant.path, [mutant.line])  # what is read once, such as a policy
         own = f"tests/{mutant.path.split('/')[1]}/"
-        groups = [*self._modules(direct, own), *self._modules(imported - direct, own)]
+        held = self._names(mutant.path, _lines_within(mutant, root))
+        sets = (held, direct - held, imported - direct - held)
+        groups = [group for names in sets for group in self._modules(names, own)]
         names = set(mutant.name.split("::")[1].split(".")) - {"module"} | _set_by(mutant, root)
         groups.sort(key=lambda tests: not names & _words_of(root, tests[0].partition("::")[0]))
         chosen: dict[str, None] = {}
@@ -241,6 +244,17 @@ def _statement(tree: ast.AST, line: int) -> Sequence[int]:
             end = body[0].lineno - 1 if body else node.end_lineno
             best = range(node.lineno, max(end, node.lineno, line) + 1)
     return best
+
+
+def _lines_within(mutant: Mutant, root: Path) -> list[int]:
+    """The first line of what runs if the condition holds that a mutant is in."""
+    tree = ast.parse((root / mutant.path).read_text("utf-8"))
+    return [
+        node.body[0].lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If | ast.While)
+        and node.test.lineno <= mutant.line <= node.test.end_lineno
+    ]
 
 
 def _uses(names: set[str], path: str, root: Path) -> dict[str, Sequence[int]]:

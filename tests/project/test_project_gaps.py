@@ -80,6 +80,7 @@ def test_sound_captions_and_chapters_follow_the_gaps(session: ProjectSession) ->
     first, second = scene.timeline.entries[:2]
     cues = export_script(session, Format.SRT)[0].decode().split("\n\n")
     assert cues[1].splitlines()[1].startswith(f"00:00:0{second.start_s:.3f}".replace(".", ","))
+    assert b"Oh." in scene.write_captions()[".srt"]
     blocks = io.BytesIO()
     soundfile.write(
         blocks,
