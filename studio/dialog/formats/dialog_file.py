@@ -105,8 +105,10 @@ def format_of_suffix(file_name: str) -> Format | None:
     return _SUFFIXES.get(PurePath(file_name).suffix.lower())
 
 
-_LIST = regex.compile(r"\s*\[\s*(?:\{\s*\"|\]\s*$)")
-_OBJECT = regex.compile(r"\s*\{\s*\"")
+# With the first key whole: a speaker may be called `{"`.
+_FIRST_KEY = r"\{\s*\"(?:[^\"\\\n]|\\.){0,200}+\"\s*:"
+_LIST = regex.compile(rf"\s*\[\s*(?:{_FIRST_KEY}|\]\s*$)")
+_OBJECT = regex.compile(rf"\s*{_FIRST_KEY}")
 _VTT = regex.compile(r"\s*WEBVTT(?:\s|$)")
 _LOOKED_AT_LINES = 200
 
