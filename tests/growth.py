@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Callable
 
@@ -27,6 +28,22 @@ def assert_linear(work: Callable[[int], object], size: int) -> None:
         if large_s < MOST_GROWTH * small_s:
             return
     raise AssertionError(f"{size:,} took {large_s:.3f} s, a quarter of it {small_s:.3f} s")
+
+
+def count_calls(work: Callable[[], object]) -> int:
+    """How many functions of Python and C some work calls, which is the same on any machine."""
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
 
 
 def _spent_s(work: Callable[[int], object], size: int) -> float:

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from typing import NamedTuple
 
 import regex
 
@@ -151,9 +152,11 @@ class DirectionKind(StrEnum):
     """Words at the start of a line that aren't taken for a direction, which may be doubted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Direction:
-    """Brackets in a line's text from `start` to `end`; `words` are what stands inside."""
+class Direction(NamedTuple):
+    """Brackets in a line's text from `start` to `end`; `words` are what stands inside.
+
+    A tuple, as the longest line has 30,000.
+    """
 
     start: int
     end: int
@@ -222,34 +225,58 @@ def _iter_directions(text: str) -> Iterator[Direction]:
     is_first = True
     end, last = 0, len(text.rstrip(" ."))
     for number, match in enumerate(_DIRECTION.finditer(text)):
-        is_first = is_first and number < _MOST_FIRST and not text[end : match.start()].strip()
-        is_alone = is_first and match.end() >= last
-        kind = _classify(match, is_first=is_first, is_alone=is_alone)
+        start = match.start()
+        is_first = is_first and number < _MOST_FIRST and not text[end:start].strip()
+        end, form = match.end(), match.lastgroup
+        assert form is not None, "each form of brackets is a group"
+        inside = match[form]
+        kind = _classify(form, inside)
+        if kind is None and is_first:
+            kind = _classify_leading(form, inside, is_alone=end >= last)
         if kind is not None:
-            inside = next(filter(None, match.groups()))
-            yield Direction(match.start(), match.end(), inside.strip(" .:;,"), kind)
-        end = match.end()
+            yield Direction(start, end, inside.strip(" .:;,"), kind)
 
 
-def _classify(match: regex.Match[str], *, is_first: bool, is_alone: bool) -> DirectionKind | None:
-    if match["named"]:
-        return DirectionKind.DIRECTION if match["named"].strip() else None
-    if match["cue"]:
-        # `[music]` alone is a tag that some voices perform.
-        is_tag = sound_name(match["cue"]) in SOUND_TAGS
-        return None if is_tag else DirectionKind.CUE
-    if match["square"]:
-        name = sound_name(match["square"])
-        is_tag = name in SOUND_TAGS or _PAUSE_TAG.fullmatch(name) is not None
-        is_known = is_direction(name) or tells_action(match["square"].strip())
-        begins = is_first and begins_direction(match["square"])
-        return DirectionKind.DIRECTION if not is_tag and (is_known or begins) else None
-    inside = match["round"]
-    if _PAUSE_TAG.fullmatch(inside) or not _WORD.search(inside):
-        return None
-    if is_direction(inside):
-        return DirectionKind.DIRECTION
-    return _classify_first(inside, is_alone=is_alone) if is_first else None
+@lru_cache(maxsize=1_000)  # as for `is_direction`
+def _classify(form: str, inside: str) -> DirectionKind | None:
+    """What brackets are wherever they stand.
+
+    Args:
+        form: The name of the group of `_DIRECTION` that has what stands inside.
+        inside: That.
+    """
+    is_known = False
+    match form:
+        case "named":
+            is_known = bool(inside.strip())
+        case "cue":
+            # `[music]` alone is a tag that some voices perform.
+            return None if sound_name(inside) in SOUND_TAGS else DirectionKind.CUE
+        case "square" if not _is_tag(inside):
+            is_known = is_direction(sound_name(inside)) or tells_action(inside.strip())
+        case "round" if not _is_silent(inside):
+            is_known = is_direction(inside)
+    return DirectionKind.DIRECTION if is_known else None
+
+
+def _classify_leading(form: str, inside: str, *, is_alone: bool) -> DirectionKind | None:
+    """What brackets at the start of a line are that say nothing elsewhere."""
+    if form == "square" and not _is_tag(inside):
+        return DirectionKind.DIRECTION if begins_direction(inside) else None
+    if form == "round" and not _is_silent(inside):
+        return _classify_first(inside, is_alone=is_alone)
+    return None
+
+
+def _is_tag(inside: str) -> bool:
+    """Whether square brackets are a sound's tag or a pause."""
+    name = sound_name(inside)
+    return name in SOUND_TAGS or _PAUSE_TAG.fullmatch(name) is not None
+
+
+def _is_silent(inside: str) -> bool:
+    """Whether parentheses are a pause, or have no word."""
+    return _PAUSE_TAG.fullmatch(inside) is not None or not _WORD.search(inside)
 
 
 def _is_manner(inside: str) -> bool:
@@ -332,12 +359,9 @@ def directed_mood(text: str, moods: Collection[str]) -> str | None:
     """The first mood that a line's directions ask for; None without one."""
     if not moods:
         return None
-    found = (
-        find_mood(one.words, moods)
-        for one in find_directions(text)
-        if one.kind is DirectionKind.DIRECTION
-    )
-    return next(filter(None, found), None)
+    directions = (one for one in find_directions(text) if one.kind is DirectionKind.DIRECTION)
+    asked = dict.fromkeys(one.words for one in directions)
+    return next(filter(None, (find_mood(words, moods) for words in asked)), None)
 
 
 _BEATS = frozenset(("beat", "silence"))
@@ -423,11 +447,6 @@ class Directed:
     instructions: list[str] = field(default_factory=list)
     notices: dict[str, str] = field(default_factory=dict)
 
-    def list_unfollowed(self) -> set[str]:
-        """The notices that raise no doubt: the voice can't follow a direction or a cue."""
-        kinds = (DirectionKind.DIRECTION, DirectionKind.CUE)
-        return {self.notices[kind] for kind in kinds if kind in self.notices}
-
 
 def apply_directions(text: str, limits: SpeechLimits, moods: Collection[str]) -> Directed:
     """Take the stage directions out of a line, and follow them as far as the voice can.
@@ -438,13 +457,24 @@ def apply_directions(text: str, limits: SpeechLimits, moods: Collection[str]) ->
         moods: The moods of which the speaker has samples.
     """
     directed = Directed(text)
-    pieces, end = [], 0
+    pieces: list[str] = []
+    end = 0
+    # Of the same few words in many brackets, what becomes of them is found out once.
+    known: dict[tuple[DirectionKind, str], tuple[Effect, str]] = {}
     for one in find_directions(text):
-        effect = find_effect(one, limits, moods)
-        _explain(directed, one, effect)
-        if one.is_spoken:
+        key = one.kind, one.words
+        if key not in known:
+            effect = find_effect(one, limits, moods)
+            _explain(directed, one, effect)
+            if effect is Effect.MOOD:
+                directed.mood = directed.mood or find_mood(one.words, moods)
+            known[key] = effect, _stand_in(one.words, effect, limits)
+        effect, stand_in = known[key]
+        if effect is Effect.SPOKEN:
             continue
-        pieces += [text[end : one.start], _follow(directed, one, effect, limits, moods)]
+        if effect is Effect.INSTRUCTION:
+            directed.instructions.append(one.words)
+        pieces += (text[end : one.start], stand_in)
         end = one.end
     if pieces:
         directed.text = tidy_spaces("".join((*pieces, text[end:])))
@@ -461,24 +491,11 @@ def cut_directions(text: str) -> str:
     return tidy_spaces(" ".join((*pieces, text[end:]))) if pieces else text
 
 
-def _follow(
-    directed: Directed,
-    direction: Direction,
-    effect: Effect,
-    limits: SpeechLimits,
-    moods: Collection[str],
-) -> str:
-    """Note how the line is said; returns what stands in the direction's place."""
-    words = direction.words
+def _stand_in(words: str, effect: Effect, limits: SpeechLimits) -> str:
+    """What stands in a direction's place."""
     if effect is Effect.PAUSE:
         return f" {write_pause(DEFAULT_PAUSE_S)} "
-    if effect is Effect.TAG:
-        return f" [{find_tag(words, limits.tags)}] "
-    if effect is Effect.MOOD:
-        directed.mood = directed.mood or find_mood(words, moods)
-    elif effect is Effect.INSTRUCTION:
-        directed.instructions.append(words)
-    return " "
+    return f" [{find_tag(words, limits.tags)}] " if effect is Effect.TAG else " "
 
 
 def _explain(directed: Directed, direction: Direction, effect: Effect) -> None:

@@ -14,6 +14,7 @@ from studio.dialog.directions import begins_direction, is_direction, write_direc
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
 Row = tuple[int, str]
@@ -24,6 +25,7 @@ _INSIDE_WORD = regex.compile(r"(?<=[\p{L}\p{N}])[*_]+(?=[\p{L}\p{N}])")
 _MASK = "\ue000"
 _NOT_IN_LINES = ("entity", "escape", "autolink", "html_inline", "image", "linkify", "newline")
 _MOST_MARKED_CHARS = 20_000
+_MARKED_BEGINNING = 1_000
 
 _BLOCKS = regex.compile(
     r"""
@@ -262,9 +264,33 @@ def _line_parser() -> MarkdownIt:
 def _block_parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # noqa: PLC0415 - as above
 
+    parser = MarkdownIt("commonmark", {"html": False})
+    parser.core.ruler.at("inline", _read_inline)
     # A row of dashes below a line is a rule here, not a heading; `<Person1>` stays text.
-    return (
-        MarkdownIt("commonmark", {"html": False})
-        .enable("strikethrough")
-        .disable(("lheading", "code", "reference", "html_block", "html_inline"))
+    return parser.enable("strikethrough").disable(
+        ("lheading", "code", "reference", "html_block", "html_inline")
     )
+
+
+def _read_inline(state: StateCore) -> None:
+    """Find marks inside blocks; of a row as long as `strip_markup` leaves it, where it begins."""
+    from markdown_it.token import Token  # noqa: PLC0415 - as above
+
+    for token in state.tokens:
+        if token.type != "inline":
+            continue
+        token.children = []
+        rows = [token.content]
+        if len(token.content) > _MOST_MARKED_CHARS:
+            rows = token.content.split("\n")
+        if max(map(len, rows)) <= _MOST_MARKED_CHARS:
+            rows = [token.content]
+        for idx, row in enumerate(rows):
+            if idx:
+                token.children.append(Token("softbreak", "br", 0))
+            end = len(row)
+            if end > _MOST_MARKED_CHARS:
+                end = max(0, row.rfind(" ", 0, _MARKED_BEGINNING)) or _MARKED_BEGINNING
+            state.md.inline.parse(row[:end], state.md, state.env, token.children)
+            if row[end:]:
+                token.children.append(Token("text", "", 0, content=row[end:]))

@@ -14,7 +14,7 @@ from itertools import accumulate
 import regex
 import sentencex
 
-from studio.dialog.directions import apply_directions
+from studio.dialog.directions import DirectionKind, apply_directions
 from studio.dialog.gaps import GAP, Gaps
 from studio.dialog.model import (
     Audio,
@@ -40,6 +40,7 @@ from studio.dialog.tags import (
     TAG,
     attach_lone_tags,
     cut_pauses,
+    has_words,
     may_have_tags,
     replace_tags,
 )
@@ -63,6 +64,8 @@ _LEVELS = (_CLAUSE_ENDS, _SPACES, _WORDS_WITH_MARKS, _WORDS)
 _QUOTES = regex.compile(r"[\"'\p{Ps}\p{Pe}\p{Pi}\p{Pf}]")
 _MAX_QUOTES = 5_000
 
+# Between two characters of Chinese and Japanese is a word boundary, except within Katakana.
+_UNBROKEN = regex.compile(r"[^\s\p{Han}\p{Hiragana}]+")
 _FLAG = regex.compile(r"\p{Regional_Indicator}{2}")
 _SURROGATE = regex.compile(r"\p{Cs}")
 _DEFAULT_LANGUAGE = "en"
@@ -73,7 +76,7 @@ def split_text(
     max_chars: int,
     language: str | None = None,
     *,
-    weight: Callable[[str], float] = lambda _char: 1.0,
+    weight: Callable[[str], float] | None = None,
 ) -> list[str]:
     """Split text into as few pieces as possible, at sentences, then clauses, then words.
 
@@ -81,7 +84,7 @@ def split_text(
         text: One paragraph; white space around it is removed.
         max_chars: Longest piece, at least 1.
         language: BCP-47 code, by which abbreviations are told from sentence ends.
-        weight: How many characters a character counts for.
+        weight: How many characters a character counts for; None for one each.
 
     Returns:
         Stripped, non-empty pieces in order; only white space between them is lost.
@@ -92,12 +95,20 @@ def split_text(
     text = text.strip()
     if not text:
         return []
-    room = _Room(max_chars, list(accumulate(map(weight, text), initial=0.0)))
+    room = _Room(max_chars, _add_weights(text, weight))
     if room.fits(0, len(text)):
         return [text]
     masked = _mask(text)
     spans = _packed(_sentences(masked, language), masked, room)
     return [text[start:end] for start, end in spans]
+
+
+def _add_weights(text: str, weight: Callable[[str], float] | None) -> Sequence[float]:
+    """The weight of the text's first i characters, for each i."""
+    if weight is None:
+        return list(range(len(text) + 1))
+    by_char = {char: weight(char) for char in set(text)}
+    return list(accumulate(map(by_char.__getitem__, text), initial=0.0))
 
 
 def split_sentences(text: str, max_chars: int, language: str | None = None) -> Iterator[Span]:
@@ -107,7 +118,7 @@ def split_sentences(text: str, max_chars: int, language: str | None = None) -> I
     stays whole.
     """
     masked = _mask(text)
-    room = _Room(max_chars, range(len(text) + 1))
+    room = _Room(max_chars, _add_weights(text, None))
     for start, end in _sentences(masked, language):
         try:
             spans = list(_packed(iter([(0, end - start)]), masked[start:end], room))
@@ -137,7 +148,7 @@ def _mask(text: str) -> str:
 
 def _sentences(masked: str, language: str | None) -> Iterator[Span]:
     code = (language or _DEFAULT_LANGUAGE).partition("-")[0].lower()
-    if sum(1 for _ in _QUOTES.finditer(masked)) > _MAX_QUOTES:
+    if len(_QUOTES.findall(masked)) > _MAX_QUOTES:
         yield 0, len(masked)
         return
     end = 0
@@ -148,33 +159,43 @@ def _sentences(masked: str, language: str | None) -> Iterator[Span]:
 
 def _packed(sentences: Iterator[Span], masked: str, room: _Room) -> Iterator[Span]:
     """Join neighbouring spans as long as they fit."""
+    weights, most = room.weights, room.max_chars
     start = end = 0
     for sentence in sentences:
-        for atom_start, atom_end in _atoms(sentence, masked, room, level=0):
-            if not room.fits(start, atom_end):
+        atoms: list[Span] = []
+        _add_atoms(sentence, masked, room, atoms)
+        for atom_start, atom_end in atoms:
+            if weights[atom_end] - weights[start] > most:
                 yield start, end
                 start = atom_start
             end = atom_end
     yield start, end
 
 
-def _atoms(span: Span, masked: str, room: _Room, *, level: int) -> Iterator[Span]:
-    """Split a span into ones that fit, at the first level where that is possible."""
+def _add_atoms(span: Span, masked: str, room: _Room, atoms: list[Span], *, level: int = 0) -> None:
+    """Split a span into ones that fit, at the first level where that is possible.
+
+    In one loop without a call for each, as a line may have 100,000.
+    """
     if room.fits(*span):
-        yield span
+        atoms.append(span)
         return
     if level == len(_LEVELS):
         raise _too_long(span, room.max_chars)
-    for part in _cut(span, _LEVELS[level], masked):
-        yield from _atoms(part, masked, room, level=level + 1)
-
-
-def _cut(span: Span, ends: regex.Pattern[str], masked: str) -> Iterator[Span]:
-    start, end = span
-    for match in ends.finditer(masked, start, end):
-        yield from _visible(start, match.end(), masked)
-        start = match.end()
-    yield from _visible(start, end, masked)
+    weights, most = room.weights, room.max_chars
+    start, last = span
+    for stop in (*[match.end() for match in _LEVELS[level].finditer(masked, *span)], last):
+        end = stop
+        while start < end and masked[start].isspace():
+            start += 1
+        while start < end and masked[end - 1].isspace():
+            end -= 1
+        if start < end:
+            if weights[end] - weights[start] <= most:
+                atoms.append((start, end))
+            else:
+                _add_atoms((start, end), masked, room, atoms, level=level + 1)
+        start = stop
 
 
 def _visible(start: int, end: int, masked: str) -> Iterator[Span]:
@@ -210,6 +231,8 @@ LanguagesOf = Callable[[str], Iterable[str]]
 MoodsOf = Callable[[str], Collection[str]]
 """The moods of which a speaker has samples, by the speaker's name."""
 
+_DIRECTED = "direction"
+_UNFOLLOWED = tuple((_DIRECTED, kind) for kind in (DirectionKind.DIRECTION, DirectionKind.CUE))
 _SHOWN_CHARS = 40
 _SHOWN_LANGUAGES = 12
 
@@ -277,7 +300,8 @@ class Plan:
 
     `sections` has the title of each section and the index of the first segment that may follow it.
     `gaps_s` has the gap before a segment, by its index, for the first segments of lines with a gap.
-    `lines` are those that were planned, as they are written.
+    `lines` are those that were planned, as they are written. `unfollowed` are those of the notices
+    that raise no doubt: the voice can't follow a stage direction or a cue.
     """
 
     segments: tuple[Segment, ...]
@@ -285,6 +309,7 @@ class Plan:
     sections: tuple[tuple[int, str], ...] = ()
     gaps_s: Mapping[int, float] = field(default_factory=dict)
     lines: tuple[Line, ...] = ()
+    unfollowed: frozenset[Notice] = frozenset()
 
     def with_gaps(self, gaps: Gaps, dialog: Dialog) -> Plan:
         """The plan of a dialog with the gaps between its lines."""
@@ -311,6 +336,40 @@ class Plan:
         return sum(pauses) + sum(self.gaps_s.values())
 
 
+@dataclass(slots=True)
+class PlanCheck:
+    """Looks only for notices, failures and speakers: long text stays in one segment.
+
+    Brackets take as long as a hundred other characters, so that only so many are looked into; a
+    check says nothing of further lines that have some.
+
+    Attributes:
+        left_brackets: How many may still come.
+    """
+
+    left_brackets: int = 50_000
+
+    def takes(self, text: str) -> bool:
+        """Whether the text of a line is looked into; counts its brackets."""
+        brackets = sum(map(text.count, "[(<（"))
+        is_taken = not brackets or self.left_brackets > 0
+        self.left_brackets -= brackets
+        return is_taken
+
+    def plan(
+        self,
+        dialog: Dialog,
+        limits: SpeechLimits,
+        *,
+        languages_of: LanguagesOf,
+        moods_of: MoodsOf,
+        pronounce: Pronounce | None = None,
+    ) -> Plan:
+        """As the function `plan`, of which it has the notices, the failures and the speakers."""
+        voices = cache(languages_of), cache(moods_of)
+        return _Planner(limits, None, *voices, SpokenText(pronounce), self).plan(dialog)
+
+
 def plan(
     dialog: Dialog,
     limits: SpeechLimits,
@@ -334,14 +393,8 @@ def plan(
         moods_of: For stage directions in lines without a mood; called once for each speaker.
         pronounce: Applies pronunciations to a line's text; None leaves it unchanged.
     """
-    names = {name_key(name): name for name in dialog.speakers()}
-    spoken = SpokenText(pronounce)
-    planner = _Planner(limits, seed, cache(languages_of), cache(moods_of), names, spoken)
-    for line_idx, line in enumerate(dialog):
-        planner.add(line, line_idx)
-    notices = tuple(planner.notices.values())
-    sections = tuple(planner.sections)
-    return Plan(tuple(planner.segments), notices, sections, lines=dialog.lines)
+    voices = cache(languages_of), cache(moods_of)
+    return _Planner(limits, seed, *voices, SpokenText(pronounce)).plan(dialog)
 
 
 def split_plain_lines(dialog: Dialog, limits: SpeechLimits) -> tuple[Dialog, list[SpeechSegment]]:
@@ -399,11 +452,25 @@ class _Planner:
     seed: int | None
     languages_of: LanguagesOf
     moods_of: MoodsOf
-    names: Mapping[str, str]
     spoken: SpokenText
+    check: PlanCheck | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
     sections: list[tuple[int, str]] = field(default_factory=list)
     notices: dict[tuple[str, str], Notice] = field(default_factory=dict)
+
+    def plan(self, dialog: Dialog) -> Plan:
+        self.names = {name_key(name): name for name in dialog.speakers()}
+        for line_idx, line in enumerate(dialog):
+            self.add(line, line_idx)
+        unfollowed = frozenset(filter(None, map(self.notices.get, _UNFOLLOWED)))
+        return Plan(
+            tuple(self.segments),
+            tuple(self.notices.values()),
+            tuple(self.sections),
+            lines=dialog.lines,
+            unfollowed=unfollowed,
+        )
 
     def add(self, line: Line, line_idx: int) -> None:
         number = line.line_number or line_idx + 1
@@ -423,6 +490,8 @@ class _Planner:
     def _speech(self, line: Speech, line_idx: int, number: int) -> list[Segment]:
         speaker = self.names[name_key(line.speaker)]
         first_idx = len(self.segments)
+        if self.check is not None and not self.check.takes(line.text):
+            return [SpeechSegment(first_idx, line_idx, number, speaker, line.text)]
         try:
             language = self._language(line, speaker)
             params = self._params(line.params, number)
@@ -433,7 +502,7 @@ class _Planner:
             message = _sentence(str(error))
             return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
         for kind, message in directed.notices.items():
-            self._notice("direction", kind, number, message)
+            self._notice(_DIRECTED, kind, number, message)
         if not parts and directed.text != line.text and not is_speakable(directed.text):
             parts = [0.0]  # nothing but directions: no voice says them, and nothing is wrong
         if not parts:
@@ -476,17 +545,25 @@ class _Planner:
     def _speakable(self, text: str, language: str | None, number: int) -> list[str]:
         text = replace_tags(text, lambda tag, name: self._tag(tag, name, number))
         has_sound = any(f"[{tag}]" in text for tag in self.limits.tags)
-        if not has_sound and not is_speakable(replace_tags(text, lambda _tag, _name: "")):
+        if not has_sound and not has_words(text):
             return []
         return self._cut_words(text, language)
 
     def _cut_words(self, text: str, language: str | None) -> list[str]:
         limits = self.limits
-        if limits.fits(text):
+        if limits.fits(text) or (self.check is not None and self._has_short_words(text)):
             pieces = [text.strip()]
         else:
-            pieces = split_text(text, limits.max_chars, language, weight=limits.weight)
+            weight = limits.weight if limits.wide_weight != 1 else None
+            pieces = split_text(text, limits.max_chars, language, weight=weight)
         return list(filter(is_speakable, pieces))
+
+    def _has_short_words(self, text: str) -> bool:
+        """Whether a text can surely be split, and no piece would be nothing but tags."""
+        if TAG.search(text):
+            return False
+        unbroken = text.split() if text.isascii() else _UNBROKEN.findall(text)
+        return self.limits.fits(max(unbroken, key=len, default="") + "x")
 
     def _tag(self, tag: str, name: str, number: int) -> str:
         """The replacement of a tag: the tag itself, or nothing if the backend can't perform it."""
@@ -534,9 +611,7 @@ def _within(name: str, value: ParamValue, minimum: float, maximum: float) -> Par
 
 
 def _why_silent(text: str, said: str, speaker: str) -> str:
-    if said != text and is_speakable(
-        replace_tags(normalize_spoken_text(text), lambda _tag, _name: "")
-    ):
+    if said != text and has_words(normalize_spoken_text(text)):
         return (
             f"The pronunciations leave nothing of this line to speak: “{_shown(text)}”. Change "
             "them, or delete the line."

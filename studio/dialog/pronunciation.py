@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 import regex
 
 from studio.dialog.model import normalize_spoken_text
-from studio.dialog.tags import strip_tags, tidy_spaces
+from studio.dialog.tags import find_tags, tidy_spaces
 from studio.errors import BadInput
 
 _Value = TypeVar("_Value")
@@ -229,18 +229,21 @@ class PronunciationRules:
         # Of two matches of the same length, the case-sensitive one wins.
         searches = [_Search(words, text, form) for words, form in self._words]
         searches = [one for one in searches if not one.is_in_vain]
+        places = [one.places() for one in searches]
+        tags, none = find_tags(text), (len(text), len(text))
+        tag = (0, 0)
         copied = 0
-        for start, end in strip_tags(text) if searches else ():
-            places = [one.places(start, end) for one in searches]
-            for at in places[0] if len(places) == 1 else merge(*places):
-                if at < copied or _is_inside(text, at):
-                    continue
-                found = [hit for one in searches if (hit := one.longest(at, end))]
-                if found:
-                    stop, entry = found[0] if len(found) == 1 else max(found, key=itemgetter(0))
-                    yield text[copied:at]
-                    yield entry
-                    copied = stop
+        for at in places[0] if len(places) == 1 else merge(*places):
+            while tag[1] <= at:
+                tag = next(tags, none)
+            if at < copied or at >= tag[0] or _is_inside(text, at):
+                continue
+            found = [hit for one in searches if (hit := one.longest(at, tag[0]))]
+            if found:
+                stop, entry = found[0] if len(found) == 1 else max(found, key=itemgetter(0))
+                yield text[copied:at]
+                yield entry
+                copied = stop
         yield text[copied:]
 
 
@@ -259,17 +262,17 @@ class _Search:
         self._text = text
         self._form = form(text)
         self.is_in_vain = words.is_absent_from(self._form)
-        is_even = len(self._form) == len(text)
-        self._starts = None if is_even else list(accumulate(map(len, map(form, text)), initial=0))
+        self._starts: list[int] | None = None
+        if len(self._form) != len(text):
+            sizes = {char: len(form(char)) for char in set(text)}
+            self._starts = list(accumulate(map(sizes.__getitem__, text), initial=0))
 
-    def places(self, start: int, end: int) -> Iterator[int]:
-        """The offsets in a stretch of the text where a word may start, by its first character."""
-        starts, first = self._starts, self._words.first_characters
-        if starts is None:
-            return (found.start() for found in first.finditer(self._form, start, end))
-        found_in = first.finditer(self._form, starts[start], starts[end])
-        places = (self._place(found.start()) for found in found_in)
-        return (place for place in places if place is not None)
+    def places(self) -> Iterator[int]:
+        """The offsets in the text where a word may start, by its first character."""
+        found_at = (found.start() for found in self._words.first_characters.finditer(self._form))
+        if self._starts is None:
+            return found_at
+        return (place for at in found_at if (place := self._place(at)) is not None)
 
     def longest(self, at: int, end: int) -> tuple[int, Pronunciation] | None:
         """The end of the longest match at an offset, up to `end`, and its entry."""

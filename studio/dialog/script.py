@@ -75,8 +75,11 @@ _NOBODY = regex.compile(
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
-# Before a colon such a name may be taken for a numbered cue, or for a name and a direction.
-_MISTAKEN = regex.compile(r"^\d{1,4}[.):]?\s|[(（][^\p{Lu}()（）][^()（）]*[)）]$")
+# Before a colon such a name may be taken for a numbered cue, for a name and a direction, for whose
+# the script is, or for action.
+_MISTAKEN = regex.compile(
+    r"^\d{1,4}[.):]?\s|[(（][^\p{Lu}()（）][^()（）]*[)）]$|^[©△▲]|^(?i:copyright\s(?:©|\d{4}\b))"
+)
 # In brackets it is the time of a chapter or a line.
 _CLOCK = regex.compile(r"\d{1,2}(?::\d{2}){1,2}(?:[.,]\d{1,3})?")
 _NO_ATTRIBUTES = Attributes()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from heapq import merge
 
 import regex
 
@@ -125,12 +127,26 @@ def replace_tags(text: str, replace: Callable[[str, str], str]) -> str:
 
     Args:
         text: Without pause tags.
-        replace: Gets the tag as written and its `sound_name`, which is "" for `<tag>`.
+        replace: Gets the tag as written and its `sound_name`, which is "" for `<tag>`; asked once
+            for each tag, however often it occurs.
     """
     if not may_have_tags(text):
         return text
-    replaced = TAG.sub(lambda match: replace(match[0], sound_name(match["square"] or "")), text)
+    known: dict[str, str] = {}
+
+    def replace_one(match: regex.Match[str]) -> str:
+        tag = match[0]
+        if tag not in known:
+            known[tag] = replace(tag, sound_name(match["square"] or ""))
+        return known[tag]
+
+    replaced = TAG.sub(replace_one, text)
     return text if replaced == text else tidy_spaces(replaced)
+
+
+def has_words(text: str) -> bool:
+    """Whether there is anything to speak in a text besides its tags."""
+    return is_speakable(TAG.sub("", text) if may_have_tags(text) else text)
 
 
 def tidy_spaces(text: str) -> str:
@@ -141,14 +157,19 @@ def tidy_spaces(text: str) -> str:
 def strip_tags(text: str) -> Iterator[tuple[int, int]]:
     """The non-empty stretches of text outside of tags and pauses, by start and end."""
     start = 0
-    # Most text has none, which is known sooner than searched.
-    kinds = (_PAUSE, TAG) if may_have_tags(text) else ()
-    for tag in sorted(match.span() for kind in kinds for match in kind.finditer(text)):
+    for tag in find_tags(text):
         if start < tag[0]:
             yield start, tag[0]
         start = max(start, tag[1])
     if start < len(text):
         yield start, len(text)
+
+
+def find_tags(text: str) -> Iterator[tuple[int, int]]:
+    """The tags and pauses of a text by start and end, in order; searched as they are asked for."""
+    # Most text has none, which is known sooner than searched.
+    kinds = (_PAUSE, TAG) if may_have_tags(text) else ()
+    return merge(*((match.span() for match in kind.finditer(text)) for kind in kinds))
 
 
 def find_sounds(text: str) -> Iterator[tuple[int, int]]:
@@ -167,19 +188,22 @@ def _words(text: str) -> list[str | float]:
 
 
 def _seconds(match: regex.Match[str]) -> float:
-    length = match["inner"]
-    if length is None:
-        length = _break_length(match["time"], written=match[0])
+    return _read_pause(match[0], match["inner"], match["time"])
+
+
+@lru_cache(maxsize=1_000)  # a line may have thousands, of few lengths
+def _read_pause(written: str, inner: str | None, time: str | None) -> float:
+    length = _break_length(time or "", written=written) if inner is None else inner
     if not length.strip():
         return DEFAULT_PAUSE_S
     number = _LENGTH.fullmatch(length)
     unit = number["unit"].lower() if number else None
     if number is None or (unit != "ms" and unit not in _UNITS):
-        raise _unreadable(match[0])
+        raise _unreadable(written)
     value = float(number["number"])
     # Division rounds once only, so that 3 ms is the same float as 0.003 s.
     duration_s = value / 1000 if unit == "ms" else value * _UNITS[unit or ""]
-    return check_pause(duration_s, written=match[0])
+    return check_pause(duration_s, written=written)
 
 
 def _break_length(attributes: str, *, written: str) -> str:
@@ -213,19 +237,20 @@ def attach_lone_tags(parts: Sequence[Part], limits: SpeechLimits) -> tuple[list[
     """
     joined: list[Part] = []
     left_out: list[str] = []
-    waiting = ""
+    waiting: list[str] = []
     for part in parts:
         if isinstance(part, float):
             joined.append(part)
-        elif not _has_word(part):
-            waiting = f"{waiting} {part}".strip()
+        elif not has_words(part):
+            waiting.append(part)
         else:
-            fits = not waiting or _fit(waiting, part, limits)
-            joined.append(f"{waiting} {part}".strip() if fits else part)
-            left_out += [] if fits else [waiting]
-            waiting = ""
-    if waiting and not _put_last(waiting, joined, limits):
-        left_out.append(waiting)
+            tags, waiting = " ".join(waiting), []
+            fits = not tags or _fit(tags, part, limits)
+            joined.append(f"{tags} {part}".strip() if fits else part)
+            left_out += [] if fits else [tags]
+    tags = " ".join(waiting)
+    if tags and not _put_last(tags, joined, limits):
+        left_out.append(tags)
     return joined, left_out
 
 
@@ -239,10 +264,6 @@ def _put_last(tags: str, parts: list[Part], limits: SpeechLimits) -> bool:
                 return True
             return False
     return False
-
-
-def _has_word(text: str) -> bool:
-    return is_speakable(replace_tags(text, lambda _tag, _name: ""))
 
 
 def _fit(first: str, second: str, limits: SpeechLimits) -> bool:

@@ -31,7 +31,7 @@ from studio.dialog.model import (
     normalize_spoken_text,
     resolve_language,
 )
-from studio.dialog.planning import MOOD, SpeechSegment, plan, split_plain_lines
+from studio.dialog.planning import MOOD, PlanCheck, SpeechSegment, split_plain_lines
 from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, SettingError
@@ -254,7 +254,10 @@ class RenderContext:
         if not self.pronouncing:
             return None
         text = normalize_spoken_text(line.text)
-        said = self.pronouncing.spoken(text, most_chars=most_chars)[:most_chars]
+        said = self.pronouncing.spoken(text, most_chars=most_chars)
+        if said == text:
+            return None
+        said = said[:most_chars]
         if text.startswith(said):  # the difference may come later
             said = self.pronouncing.spoken(text)
             if said in (line.text, text):
@@ -598,7 +601,7 @@ class VoiceResolver:
         plain: list[SpeechSegment] = []
         if not document.pronunciations:  # with some, any line may become too long, or silent
             dialog, plain = split_plain_lines(dialog, can.limits())
-        planned = plan(
+        planned = PlanCheck().plan(
             dialog,
             can.limits(),
             languages_of=cast.list_languages,

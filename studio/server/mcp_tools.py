@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from studio.dialog.model import name_key
 from studio.errors import BadInput, StudioError
-from studio.project.document import number_lines
+from studio.project.document import Document, number_lines
 from studio.project.session import ProjectSession
 from studio.server.policies import StudioOf
 from studio.server.program_calls import ProgramCalls
@@ -182,7 +182,10 @@ async def _list_projects(call: _ToolCall, _: NoArguments) -> Content:
 
 async def _read_project(call: _ToolCall, given: ReadArguments) -> Content:
     project = await asyncio.to_thread(call.open_project, given.project_id)
-    document = project.document
+    return [await asyncio.to_thread(_describe_lines, project.document, given)]
+
+
+def _describe_lines(document: Document, given: ReadArguments) -> types.TextContent:
     numbers = number_lines(document)
     lines = [
         {
@@ -197,7 +200,7 @@ async def _read_project(call: _ToolCall, given: ReadArguments) -> Content:
     ]
     lines = [{key: value for key, value in line.items() if value is not None} for line in lines]
     about = {"name": document.name, "n_lines": len(numbers), "n_rows": len(document.order)}
-    return [_say({**about, "lines": lines})]
+    return _say({**about, "lines": lines})
 
 
 async def _propose_edits(call: _ToolCall, given: ProposeArguments) -> Content:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, takewhile
@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from studio.backends.base import Backend, ReportsLanguageGaps
-from studio.dialog.directions import apply_directions, describe_effect, find_directions
+from studio.dialog.directions import Direction, describe_effect, find_directions
 from studio.dialog.gaps import GAP
 from studio.dialog.model import (
     Dialog,
@@ -22,7 +22,16 @@ from studio.dialog.model import (
     name_key,
     normalize_spoken_text,
 )
-from studio.dialog.planning import INSTRUCT, LINE_ID, MOOD, FailedSegment, Plan, SpeechSegment, plan
+from studio.dialog.planning import (
+    INSTRUCT,
+    LINE_ID,
+    MOOD,
+    FailedSegment,
+    Plan,
+    PlanCheck,
+    SpeechSegment,
+    plan,
+)
 from studio.dialog.pronunciation import Pronunciation, PronunciationRules
 from studio.errors import BadInput, ScriptError
 from studio.project import folder as layout
@@ -256,6 +265,8 @@ def check_lines(
 ) -> dict[str, list[str]]:
     """Find tags that a voice would read aloud, and settings and moods that it doesn't have.
 
+    Beyond 50,000 brackets, nothing is said of what is in those of further lines.
+
     Args:
         session: The project.
         line_ids: The lines to check; None for all.
@@ -298,7 +309,7 @@ def find_line_directions(
 ) -> dict[str, list[DirectionNote]]:
     """Find the stage directions that aren't spoken, by line; lines without any are left out.
 
-    Beyond 50,000 directions, further lines aren't looked at: each is marked on the page.
+    Beyond 50,000 brackets, further lines aren't looked at: each direction is marked on the page.
 
     Args:
         session: The project.
@@ -310,27 +321,36 @@ def find_line_directions(
     limits = session.backend.capabilities.limits()
     list_moods = cache(session.cast.list_moods)
     found: dict[str, list[DirectionNote]] = {}
-    left = _MAX_DIRECTIONS
+    check = PlanCheck()
     for line in session.document:
-        if left <= 0:
-            break
         if line.kind is not LineKind.SPEECH or (
             line_ids is not None and line.line_id not in line_ids
         ):
             continue
-        units = end = 0
-        for one in find_directions(line.text):
-            if not one.is_spoken:
-                note = describe_effect(one, limits, list_moods(line.speaker or ""))
-                start = units + _count_units(line.text[end : one.start])
-                units, end = start + _count_units(line.text[one.start : one.end]), one.end
-                found.setdefault(line.line_id, []).append(DirectionNote(start, units, note))
-                left -= 1
-    return found
+        if check.takes(line.text) and (directions := find_directions(line.text)):
+            moods = list_moods(line.speaker or "")
+            found[line.line_id] = list(_describe(line.text, directions, limits, moods))
+    return {line_id: notes for line_id, notes in found.items() if notes}
+
+
+def _describe(
+    text: str, directions: Iterable[Direction], limits: SpeechLimits, moods: Collection[str]
+) -> Iterator[DirectionNote]:
+    known: dict[tuple[str, str], str] = {}
+    units = end = 0
+    for one in directions:
+        if one.is_spoken:
+            continue
+        key = one.kind, one.words
+        if key not in known:
+            known[key] = describe_effect(one, limits, moods)
+        start = units + _count_units(text[end : one.start])
+        units, end = start + _count_units(text[one.start : one.end]), one.end
+        yield DirectionNote(start, units, known[key])
 
 
 def _count_units(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _find_first_lines(document: Document) -> frozenset[str]:
@@ -356,7 +376,6 @@ def _check_audio(session: ProjectSession, line: ProjectLine) -> list[str]:
     return [f"“{line.path}” isn't in this project yet. Choose the file, or drop it on this line."]
 
 
-_MAX_DIRECTIONS = 50_000
 _MAX_SPOKEN_CHARS = 2_000_000
 """What pronunciations may add to the lines that are checked; spoken forms are checked themselves,
 where the list is edited."""
@@ -375,6 +394,7 @@ class _LineChecker:
         self._list_languages = cache(self._cast.list_languages)
         self._list_moods = cache(self._cast.list_moods)
         self._say = session.render_context.pronouncing.spoken
+        self._check = PlanCheck()
         self._left_chars = _MAX_SPOKEN_CHARS
         self._first_lines = _find_first_lines(session.document)
         self._of_voices: dict[tuple[str, str], list[str]] = {}
@@ -388,7 +408,7 @@ class _LineChecker:
         return said
 
     def list_warnings(self, line: ProjectLine) -> list[str]:
-        planned = plan(
+        planned = self._check.plan(
             Dialog((line.to_dialog_line(),)),
             self._limits,
             languages_of=self._list_languages,
@@ -396,8 +416,7 @@ class _LineChecker:
             pronounce=self._pronounce,
         )
         # What the voice can't follow is shown with the directions, and needs no check.
-        moods = self._list_moods(line.speaker or "")
-        quiet = apply_directions(line.text, self._limits, moods).list_unfollowed()
+        quiet = {notice.message for notice in planned.unfollowed}
         return [
             *(one for one in _list_plan_warnings(planned) if one not in quiet),
             *self._check_voice(planned),
@@ -501,6 +520,11 @@ def _find_example(
 ) -> tuple[str, str] | None:
     if asked is None:
         return None
-    found = (text for text in texts if asked.written in pronouncing.used(text))
+    own = PronunciationRules([asked])  # one word is looked for soon, where most texts haven't it
+    found = (
+        text
+        for text in texts
+        if own.find_first(text) is not None and asked.written in pronouncing.used(text)
+    )
     text = next(found, None)
     return None if text is None else (text, pronouncing.spoken(text))

@@ -1,7 +1,20 @@
 import pytest
 
-from studio.dialog.formats.dialog_file import ImportOptions, import_dialog
-from studio.dialog.model import Audio, Silence, Speech, SpeechLimits, Unspoken, UnspokenKind
+from studio.dialog.formats.dialog_file import (
+    Format,
+    ImportOptions,
+    export_dialog,
+    import_dialog,
+)
+from studio.dialog.model import (
+    Audio,
+    Dialog,
+    Silence,
+    Speech,
+    SpeechLimits,
+    Unspoken,
+    UnspokenKind,
+)
 from studio.dialog.planning import plan
 from studio.errors import ScriptError
 
@@ -192,3 +205,44 @@ def test_what_is_hidden_may_stand_at_the_very_beginning() -> None:
 
 def test_a_comment_needs_two_stars_to_open_and_close() -> None:
     assert spoken(read("ANNA\nHi. /*/ unsaid */ Ho.\n")) == [("ANNA", "Hi. Ho.")]
+
+
+LIKE_A_PAGE = [
+    "0 INT. HOUSE",
+    "12A. EXT. WEIR 12A",
+    "12.",
+    "- 4 -",
+    "page 3",
+    "3 OMITTED",
+    "CONTINUED:",
+    "(MORE)",
+    "12:30",
+    "```",
+    "by Ben",
+    "#1# x",
+    "INT. HOUSE",
+]
+
+
+@pytest.mark.parametrize("words", LIKE_A_PAGE)
+def test_what_was_exported_comes_back_though_it_looks_like_a_page_s(words: str) -> None:
+    lines = (
+        Speech("CONTINUED", words),
+        Unspoken("INT. ROOM - DAY", UnspokenKind.HEADING),
+        Speech("PAGE 3", words),
+        Speech("Ben", words, "de"),
+        Speech("ANNA", "Yes."),
+    )
+    written = export_dialog(Dialog(lines), Format.FOUNTAIN)
+    assert import_dialog(written, "scene.fountain").dialog.lines == lines
+    read_aloud = import_dialog(written, "scene.fountain", ImportOptions(narrator="Zoe")).dialog
+    assert read_aloud.lines == (*lines[:1], Speech("Zoe", "INT. ROOM - DAY"), *lines[2:])
+
+
+def test_page_numbers_of_other_programs_are_still_left_out() -> None:
+    page = "0 INT. HOUSE\n\nANNA\nYes.\n\n12.\n\nBEN\nNo.\n"
+    assert import_dialog(page.encode(), "scene.fountain").dialog.lines == (
+        Unspoken("INT. HOUSE", UnspokenKind.HEADING),
+        Speech("ANNA", "Yes."),
+        Speech("BEN", "No."),
+    )

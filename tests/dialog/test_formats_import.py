@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 from dialog_strategies import scripts
-from growth import assert_linear
+from growth import assert_linear, count_calls
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -252,6 +252,7 @@ hostile_inputs = pytest.mark.parametrize(
         _hostile("a.csv", "speaker,text\n", ",", 1_000_000),
         _hostile("a.csv", "speaker,text\n", 'a,"b" c\n', 100_000),
         _hostile("a.txt", "", "é", 1_000_000),
+        _hostile("a.txt", "ANNA. Hi.\n\nBEN. Ho.\n\nANNA. Yes.\n\nBEN. No ", "(x) ", 500_000),
     ],
 )
 
@@ -274,3 +275,45 @@ def assert_read_in_proportion(name, before, repeated, times, behind):
             import_dialog(text.encode("cp1252"), name)
 
     assert_linear(read, times)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "most_calls"),
+    [
+        ("a.md", "# T\n\n**Anna:** {}\n\n**Ben:** Ho.\n", 100_000),
+        ("a.fountain", "ANNA\n{}\n\nBEN\nHo.\n", 5_000),
+        ("a.srt", f"{CUE}Anna: {{}}\n", 200_000),
+        ("a.vtt", f"WEBVTT\n\n{CUE.replace(',', '.')}<v Anna>{{}}\n", 200_000),
+    ],
+)
+@pytest.mark.parametrize("piece", ["*x* ", "<b>x</b> ", "[a](b) ", "\\*x "])
+def test_a_long_line_is_read_in_few_calls(name, text, most_calls, piece):
+    written = text.format(piece * (90_000 // len(piece))).encode()
+    import_dialog(written, name)
+    assert count_calls(lambda: import_dialog(written, name)) < most_calls
+
+
+def test_a_long_row_of_markdown_keeps_its_name_and_its_words():
+    words = "*Well*, " + "so it is, and *so* it stays. " * 1_000
+    read = import_dialog(f"# T\n\n**Anna:** {words}\n\n**Ben:** *No*.\n".encode(), "a.md")
+    (anna, ben) = (line for line in read.dialog if isinstance(line, Speech))
+    assert (anna.speaker, ben.text) == ("Anna", "No.")
+    assert anna.text.startswith("Well, so it is, and so it stays. ")
+    assert anna.text.endswith("so it is, and *so* it stays.")
+    assert anna.text.replace("*", "") == words.replace("*", "").strip()
+
+
+@pytest.mark.parametrize(
+    ("format_", "piece", "most_calls"),
+    [
+        (Format.FOUNTAIN, "*x* ", 1_000),
+        (Format.FOUNTAIN, "[[x]] ", 80_000),
+        (Format.SRT, "日本語 ", 1_000),
+        (Format.VTT, "<b>x</b> ", 60_000),
+        (Format.SRT, "Well [pause:1s] ", 1_000_000),
+    ],
+)
+def test_a_long_line_is_written_in_few_calls(format_, piece, most_calls):
+    dialog = Dialog((Speech("Anna", (piece * (90_000 // len(piece))).strip()),))
+    export_dialog(dialog, format_)
+    assert count_calls(lambda: export_dialog(dialog, format_)) < most_calls

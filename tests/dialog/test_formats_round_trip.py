@@ -57,6 +57,11 @@ def test_every_lossless_format_is_told_without_its_suffix(dialog, format_):
         Speech("INT. ROOM", "[[ /* (shown) */ ]]"),
         Speech("ANNA (V.O.) ^", "(softly) *no* _marks_ \\*"),
         Audio("a/*b*/[[c]].wav"),
+        Speech('{"', "Yes."),
+        Speech('{"', ""),
+        Speech("© Ben", ""),
+        Speech("Copyright 2026 Ben", "Yes."),
+        Speech("△", "Yes."),
     ],
 )
 def test_what_looks_like_another_format_stays_what_it_is(format_, line):

@@ -16,6 +16,7 @@ from studio.dialog.model import (
 from studio.dialog.planning import (
     AudioSegment,
     FailedSegment,
+    PlanCheck,
     SilenceSegment,
     SpeechLimits,
     SpeechSegment,
@@ -34,6 +35,13 @@ LIMITS = SpeechLimits(
 
 def planned(script, limits=LIMITS, **options):
     return plan(parse_script(script).dialog, limits, **options)
+
+
+def check(lines, limits):
+    dialog = Dialog(tuple(lines))
+    return PlanCheck().plan(
+        dialog, limits, languages_of=lambda _name: (), moods_of=lambda _name: ()
+    )
 
 
 def only(script, limits=LIMITS):
@@ -227,6 +235,59 @@ def test_lines_set_aside_as_plain_have_no_notices_and_begin_no_speaker_unseen(di
     assert first_ones(*plain, *part.segments) == first_ones(*whole.segments)
 
 
+@given(
+    dialogs,
+    st.integers(1, 60),
+    st.sets(st.sampled_from(["laugh", "clear throat"])),
+    st.sampled_from([1.0, 2.5]),
+)
+def test_a_check_says_what_a_plan_does(dialog, max_chars, tags, wide_weight):
+    limits = SpeechLimits(max_chars, frozenset(tags), {"speed": (0.5, 2)}, wide_weight=wide_weight)
+    voices = {"languages_of": lambda _name: (), "moods_of": lambda _name: ("sad",)}
+    whole, checked = plan(dialog, limits, **voices), PlanCheck().plan(dialog, limits, **voices)
+    assert checked.notices == whole.notices
+
+    def failures(result):
+        return [one.message for one in result.segments if isinstance(one, FailedSegment)]
+
+    def voices(result):
+        spoken = (one for one in result.segments if isinstance(one, SpeechSegment))
+        return list(dict.fromkeys((one.line_idx, one.speaker, one.mood) for one in spoken))
+
+    assert failures(checked) == failures(whole)
+    assert voices(checked) == voices(whole)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "日本語の文章をここに書く" * 40,
+        "カタカナ" * 40,
+        "a b " + "x" * 60,
+        "ก็" * 60,
+        "👨‍👩‍👧" * 60,
+        "か\u3099" * 60,
+    ],
+)
+def test_a_check_finds_the_words_that_are_too_long(text):
+    limits = SpeechLimits(max_chars=50)
+    checked, whole = (
+        check((Speech("Ida", text),), limits),
+        plan(Dialog((Speech("Ida", text),)), limits),
+    )
+    assert isinstance(checked.segments[0], FailedSegment) == (
+        isinstance(whole.segments[0], FailedSegment)
+    )
+
+
+def test_a_check_looks_into_50_000_brackets():
+    lines = [Speech("Ida", "<b>x</b> " * 5_001)] * 6
+    lines += [Speech("Ida", "<i>x</i>"), Speech("Ida", "x" * 2_000)]
+    checked = check(lines, LIMITS)
+    assert [one.message[:3] for one in checked.notices] == ["<b>"]
+    assert "A word of 2,000 characters" in checked.segments[-1].message
+
+
 def test_5_000_lines_are_planned_quickly():
     text = "She looked up, at last, and laughed. [pause:200ms] “No,” she said, “not tonight.” "
     line = Speech("Anna", (text * 5).strip())
@@ -257,6 +318,16 @@ def test_a_tag_that_fits_beside_no_words_is_left_out_and_said():
     )
     assert [getattr(one, "text", None) for one in result.segments] == ["Just ten.", None]
     assert "no room for [laugh]" in result.notices[0].message
+
+
+def test_many_tags_between_pauses_are_joined_in_linear_time():
+    limits = SpeechLimits(300, tags=frozenset(("laugh",)))
+
+    def work(times):
+        text = "[laugh] [pause:1s] " * times + "Oh."
+        plan(Dialog((Speech("Ida", text),)), limits)
+
+    assert_linear(work, 40_000)
 
 
 @pytest.mark.parametrize("text", ["[laugh]", "[laugh] [laugh]…", "[laugh] [pause:1s]"])

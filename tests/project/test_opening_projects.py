@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from growth import count_calls
 from project_scenes import IDA, ops, text_edit
 from scenes import OpenStudio
 
@@ -70,22 +70,6 @@ def test_others_are_opened_and_edited_while_a_large_one_is_opened(
     assert slow.opened == [large, small]
 
 
-def _count_calls(takes: Path) -> int:
-    """How many functions are called while a folder of takes is read."""
-    calls = 0
-
-    def count(*_: object) -> None:
-        nonlocal calls
-        calls += 1
-
-    sys.setprofile(count)
-    try:
-        assert len(list(TakeStore(takes, Disk()))) > 0
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
 def test_many_takes_of_one_line_are_read_in_proportion(tmp_path: Path) -> None:
     line_id, calls = "0" * 12, []
     folder = tmp_path / line_id
@@ -96,7 +80,7 @@ def test_many_takes_of_one_line_are_read_in_proportion(tmp_path: Path) -> None:
         take |= {"created_at": f"2026-01-01T00:00:{number:06}Z"}
         (folder / f"{number:016x}.json").write_text(json.dumps(take), encoding="utf-8")
         if number in (399, 799):
-            calls.append(_count_calls(tmp_path))
+            calls.append(count_calls(lambda: list(TakeStore(tmp_path, Disk()))))
     assert calls[1] < 2.2 * calls[0]
     store = TakeStore(tmp_path, Disk())
     assert [one.take_id for one in store.list_for_line(line_id)] == [

@@ -18,7 +18,18 @@ import httpx
 import pytest
 import soundfile
 from addresses import filled
-from largest_requests import EDITS, SPECIAL, Largest, Scene, archive, general, script
+from largest_requests import (
+    EDITS,
+    LONG_LINES,
+    SPECIAL,
+    Largest,
+    Scene,
+    archive,
+    general,
+    long_requests,
+    long_script,
+    script,
+)
 from request_costs import Cost, CostMeter
 from route_catalogue import CATALOGUE, Body
 from serving import serving
@@ -129,6 +140,19 @@ def speak_once(client: httpx.Client) -> None:
     client.delete(address).raise_for_status()
 
 
+def create_long_project(client: httpx.Client, kind: str) -> str:
+    """A project of 50 lines of 99,000 characters, which may be more bytes than a script."""
+    project = client.post("/studio/projects", json={"text": long_script(kind)}).json()
+    project_id, lines = project["project_id"], project["lines"]
+    edit = {"base_rev": project["rev"], "client": "ida-page"}
+    for number in range(len(lines), 50):
+        line = {"line_id": f"{number:012x}", "speaker": "Ida", "text": lines[0]["text"]}
+        op = {"op": "insert", "after": lines[0]["line_id"], "lines": [line]}
+        sent = client.post(f"/studio/projects/{project_id}/edits", json={**edit, "ops": [op]})
+        sent.raise_for_status()
+    return project_id
+
+
 def listen_to(client: httpx.Client, answer: httpx.Response, body: bytes) -> float:
     """How many seconds of sound were made of a request, a render being stopped after a minute."""
     if answer.headers["content-type"].startswith("audio/"):
@@ -223,6 +247,30 @@ def test_the_largest_body_of_every_route_is_bounded(large, tmp_path) -> None:
                 check(largest, send(client, meter, largest, ids))
             except (AssertionError, httpx.HTTPError) as error:
                 failed.append(f"{address}: {error}")
+    assert failed == []
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("kind", LONG_LINES)
+def test_a_project_of_long_lines_costs_as_little(kind, tmp_path) -> None:
+    failed = []
+    with serving(tmp_path / "workspace") as (client, process):
+        client.timeout = 1_800
+        meter = CostMeter(process.pid)
+        speak_once(client)
+        ids = {"project_id": create_long_project(client, kind)}
+        for largest in long_requests(kind):
+            try:
+                check(largest, send(client, meter, largest, ids))
+            except (AssertionError, httpx.HTTPError) as error:
+                failed.append(f"{largest.address} {largest.name}: {error}")
+        spent_s = meter.measure_cpu_s()
+        address = f"/studio/projects/{ids['project_id']}"
+        client.post(f"{address}/render", json={}).raise_for_status()
+        spent_s = meter.measure_cpu_s() - spent_s
+        client.post(f"{address}/cancel").raise_for_status()
+        print(f"{spent_s:.2f} s until a render begins")
+    assert spent_s <= 2 * MOST_CPU_S  # the voice speaks meanwhile
     assert failed == []
 
 

@@ -7,10 +7,12 @@ from time import process_time
 
 import pytest
 import soundfile
+from growth import count_calls
 from project_scenes import IDA, ops
 from voice_like import voice_like
 
 from studio.dialog.formats.dialog_file import read_dialog_text
+from studio.dialog.model import Dialog, Speech
 from studio.project import folder as places
 from studio.project.render_context import VoiceFingerprints, build_render_context
 from studio.services.line_checks import check_lines, find_line_directions
@@ -74,6 +76,33 @@ def test_long_spoken_forms_in_many_lines_take_little_time(studio):
     begun_s = process_time()
     check_lines(session)
     assert process_time() - begun_s < 2.0  # all 36 MB took 5 s
+
+
+@pytest.mark.parametrize(
+    ("piece", "most_calls"),
+    [
+        ("river morning window letter ", 5_000),
+        ("(softly) ", 800_000),
+        ("(and so he went) ", 200_000),
+        ("[laughs] ", 400_000),
+        ("<b>x</b> ", 700_000),
+        ("日本語の文章をここに書く", 20_000),
+        ("Grüße aus Köln ", 20_000),
+        ("1/2/2026 ", 5_000),
+    ],
+)
+def test_a_long_line_takes_few_calls(studio, piece, most_calls):
+    text = piece * (50_000 // len(piece))
+    dialog = Dialog((Speech("Mara", text), Speech("Tomas", text, "en")))
+    session = studio.projects.create("Scene", dialog)
+
+    def look():
+        check_lines(session)
+        find_line_directions(session)
+        session.format_script()
+
+    look()
+    assert count_calls(look) < most_calls
 
 
 def on(monkeypatch, studio, **abilities):

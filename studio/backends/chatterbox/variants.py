@@ -20,8 +20,7 @@ from studio.backends.base import Capabilities, LoadProgress, Param
 from studio.backends.espeak.espeak_voices import language_of_text
 from studio.backends.hub.weights import needed_files
 from studio.backends.options import BackendOptions
-from studio.dialog.model import is_speakable
-from studio.dialog.tags import replace_tags
+from studio.dialog.tags import TAG, has_words, replace_tags
 from studio.errors import ModelUnavailable, SpeechFailed
 
 _OTHER_NAMES = {"cmn": "zh", "nb": "no", "nn": "no", "iw": "he"}
@@ -241,7 +240,7 @@ def check_speakable(text: str) -> None:
     Raises:
         SpeechFailed: There is no letter or digit outside of tags.
     """
-    if not is_speakable(replace_tags(text, lambda _tag, _name: "")):
+    if not has_words(text):
         raise SpeechFailed(
             f"There is nothing to speak in “{text.strip()}”. Write at least one word beside it."
         )
@@ -269,13 +268,7 @@ def _unknown_language_message(code: str, *, is_guess: bool) -> str:
 
 def _split_tags(text: str) -> tuple[str, int]:
     """A text without its tags, and their number."""
-    names: list[str] = []
-
-    def left_out(_tag: str, name: str) -> str:
-        names.append(name)
-        return ""
-
-    return replace_tags(text, left_out), len(names)
+    return replace_tags(text, lambda _tag, _name: ""), len(TAG.findall(text))
 
 
 def _char_weight(char: str) -> int:

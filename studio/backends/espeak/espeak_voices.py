@@ -131,17 +131,14 @@ def language_of_text(text: str) -> str:
     Japanese mixes scripts, so any kana decides for it; Latin letters and mixed scripts with
     several languages get the script's most spoken one, which may be wrong: give the language.
     """
-    scripts = Counter(_scripts(text))
+    scripts = Counter[str]()
+    for char, count in Counter(text).items():
+        if char.isalpha():
+            scripts[unicodedata.name(char, "").partition(" ")[0]] += count
     if scripts["HIRAGANA"] + scripts["KATAKANA"] > 0 and scripts["CJK"] > 0:
         return "ja"
     most = max(scripts, key=lambda script: scripts[script], default="LATIN")
     return _LANGUAGE_OF_SCRIPT.get(most, _DEFAULT_CODE)
-
-
-def _scripts(text: str) -> Iterator[str]:
-    for char in text:
-        if char.isalpha():
-            yield unicodedata.name(char, "").partition(" ")[0]
 
 
 def _value(lines: list[str], key: str, default: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from functools import lru_cache
 
 import regex
 
@@ -23,7 +23,7 @@ _CHARS_PER_S = 14.0
 """Assumed pace of speech without audio."""
 
 _SHORTEST_S = 0.6
-_WIDE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
+_WIDE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]+")
 _CHARS_IN_A_WIDE_ONE = 2.5
 
 
@@ -78,13 +78,14 @@ def estimate_pauses(text: str, duration_s: float) -> list[PauseSpan]:
     return spans
 
 
-def _cut(text: str) -> list[str | float]:
+@lru_cache(maxsize=1)  # asked for a line's duration, its pauses and its words
+def _cut(text: str) -> tuple[str | float, ...]:
     """Words without sound tags, and pauses in seconds."""
     try:
         parts = cut_pauses(text)
     except ScriptError:  # the line fails when it is rendered, and says why
         parts = [text]
-    return [part if isinstance(part, float) else _remove_sounds(part) for part in parts]
+    return tuple(part if isinstance(part, float) else _remove_sounds(part) for part in parts)
 
 
 def _remove_sounds(text: str) -> str:
@@ -92,7 +93,7 @@ def _remove_sounds(text: str) -> str:
 
 
 def _weigh(words: str) -> float:
-    wide = sum(1 for _ in _WIDE.finditer(words))
+    wide = 0 if words.isascii() else sum(map(len, _WIDE.findall(words)))
     return len(words) + wide * (_CHARS_IN_A_WIDE_ONE - 1)
 
 
@@ -119,14 +120,13 @@ def _iter_timed(
 
     What isn't spoken comes between them, without a timing.
     """
-    if durations_s is None:
-        durations_s = [_estimate_duration_s(line) for line in dialog]
+    known_s = map(_estimate_duration_s, dialog) if durations_s is None else durations_s
     start_s = 0.0
-    for idx, (line, duration_s) in enumerate(zip(dialog, durations_s, strict=True)):
+    for idx, (line, duration_s) in enumerate(zip(dialog, known_s, strict=True)):
         if isinstance(line, Speech):
             for words, from_s, to_s in _iter_cues(line.text, duration_s, pauses.get(idx)):
                 begin, end = (format_time(start_s + at_s, point) for at_s in (from_s, to_s))
-                yield f"{begin} --> {end}", replace(line, text=words)
+                yield f"{begin} --> {end}", Speech(line.speaker, words, line.language)
         elif isinstance(line, Unspoken):
             yield "", line
         start_s += duration_s

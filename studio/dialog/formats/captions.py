@@ -171,6 +171,9 @@ def _to_milliseconds(time: regex.Match[str]) -> int:
 
 
 _TAG = regex.compile(r"<(?P<inside>/?(?:[biuscv]|ruby|rt|font|lang)\b[^<>\n]*|\d[\d:.]{4,20})>")
+_CHANGES = ("v", "/v", "lang")
+"""What tags begin with that change who speaks, or the language."""
+
 _VOICE = regex.compile(r"v(?:\.[^\s]*)?[ \t]+(?P<name>.*)")
 _LANGUAGE = regex.compile(r"lang(?:\.[^\s]*)?[ \t]+(?P<code>[^\s]+)")
 _OVERRIDE = regex.compile(r"\{\\[^{}]{0,100}\}")
@@ -236,14 +239,18 @@ class CueReader:
         current = CueUtterance(cue.line_number)
         utterances = [current]
         for number, line in cue.lines:
-            end = 0
+            end, words = 0, list[str]()
             for tag in _TAG.finditer(line := _OVERRIDE.sub("", line)):
-                self._add(current, line[end : tag.start()], number)
-                end = tag.end()
-                if changed := self._find_change(current, tag["inside"], number):
+                words.append(line[end : tag.start()])
+                end, inside = tag.end(), tag["inside"]
+                if not inside.startswith(_CHANGES):  # as most, which only say how it looks
+                    continue
+                self._add(current, "".join(words), number)
+                words.clear()
+                if changed := self._find_change(current, inside, number):
                     current = changed
                     utterances.append(current)
-            self._add(current, line[end:], number)
+            self._add(current, "".join((*words, line[end:])), number)
             self._add(current, "\n", number)
         return utterances
 
@@ -398,7 +405,7 @@ def _unroll(cues: list[Cue], remarks: ImportNotices) -> list[Cue]:
     """Cues without the rows that rolling captions show again in the next cue."""
     if not cues:
         return cues
-    shown = [[_bare(line) for _, line in cue.lines if _bare(line)] for cue in cues]
+    shown = [list(filter(None, (_bare(line) for _, line in cue.lines))) for cue in cues]
     follows = [False, *(_follows(before, after) for before, after in pairwise(cues))]
     repeated = [
         _overlap(before, after) if is_next else 0

@@ -22,7 +22,12 @@ from studio.dialog.formats.captions import (
 from studio.dialog.formats.chat import read_chat
 from studio.dialog.formats.encoding import decode_text
 from studio.dialog.formats.foreign import find_ass_title, is_ass, is_yarn, read_ass, read_yarn
-from studio.dialog.formats.fountain import looks_like_fountain, read_fountain, write_fountain
+from studio.dialog.formats.fountain import (
+    looks_like_fountain,
+    read_fountain,
+    read_own_fountain,
+    write_fountain,
+)
 from studio.dialog.formats.game_scripts import read_game_script
 from studio.dialog.formats.json_wrappers import add_direction, list_notes, unwrap_items
 from studio.dialog.formats.model_answers import take_script, write_turns
@@ -100,8 +105,10 @@ def format_of_suffix(file_name: str) -> Format | None:
     return _SUFFIXES.get(PurePath(file_name).suffix.lower())
 
 
-_LIST = regex.compile(r"\s*\[\s*(?:\{\s*\"|\]\s*$)")
-_OBJECT = regex.compile(r"\s*\{\s*\"")
+# With the first key whole: a speaker may be called `{"`.
+_FIRST_KEY = r"\{\s*\"(?:[^\"\\\n]|\\.){0,200}+\"\s*:"
+_LIST = regex.compile(rf"\s*\[\s*(?:{_FIRST_KEY}|\]\s*$)")
+_OBJECT = regex.compile(rf"\s*{_FIRST_KEY}")
 _VTT = regex.compile(r"\s*WEBVTT(?:\s|$)")
 _LOOKED_AT_LINES = 200
 
@@ -292,13 +299,20 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     """
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
+    suffix = format_of_suffix(file_name)
+    own = None
+    if suffix is Format.FOUNTAIN:
+        own = read_own_fountain(text, narrator=options.narrator)
+    if own is not None:
+        notices = remarks.notices() + own.parsed.notices
+        return Imported(own.parsed.dialog, notices, Format.FOUNTAIN, unspoken=own.unspoken)
     _check_json_size(text)
     text = write_turns(text) or take_script(text, remarks)
     text = show_source(text) or write_columns(text) or write_yaml_lines(text) or text
     foreign = _read_foreign(text, remarks, options)
     if foreign is not None:
         return foreign
-    may_be_chat = format_of_suffix(file_name) in (None, Format.SCRIPT)
+    may_be_chat = suffix in (None, Format.SCRIPT)
     if may_be_chat and not has_closed_turns(text) and delimiter_of(text) is None:
         chat = read_chat(text, remarks)
         if chat is not None:

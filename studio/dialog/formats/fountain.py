@@ -40,45 +40,55 @@ from studio.dialog.model import (
     with_place,
 )
 from studio.dialog.tags import DEFAULT_PAUSE_S, SOUND_TAGS, leading_pauses, sound_name, write_pause
+from studio.errors import NameRejected, ScriptError
 
 _SIGNS = r"\*_[]/()~!>@.#=^"
 _ANY_SIGN = regex.compile(rf"[{regex.escape(_SIGNS)}]")
-_ESCAPED = regex.compile(rf"\\([{regex.escape(_SIGNS)}])")
-# A NUL replaces an escape while emphasis is removed; no text file contains one.
-_HELD = regex.compile(r"\x00([\u0100-\u017f])")
+# A NUL and a letter replace an escape while emphasis is removed; no text file contains a NUL. The
+# backslash comes first, so that of a run of them each second one is literal.
+_HELD = {f"\\{sign}": f"\0{chr(ord(sign) + 0x100)}" for sign in _SIGNS}
 _STARS = regex.compile(r"(?<star>\*{1,3})(?=\S)(?<inside>[^*]+)(?<=\S)(?P=star)")
 _UNDERLINE = regex.compile(r"(?<!\w)_(?=\S)(?<inside>[^_]+)(?<=\S)_(?!\w)")
 _DEEPEST = 3
-_MARKS = regex.compile(r"[\\*_]|\[(?=\[)|(?<=\[)\[")
-_NAME_MARKS = regex.compile(r"[\\*_^(]")
+_MARKS, _NAME_MARKS = r"\*_", r"\*_^("
+_NOTE_MARKS = regex.compile(r"\[{2,}")
 
 
 def plain(marked: str) -> str:
     """Remove emphasis, and make escaped signs literal."""
-    held = _ESCAPED.sub(lambda match: f"\0{chr(ord(match[1]) + 0x100)}", marked)
-    for _ in range(_DEEPEST):
-        held = _STARS.sub(lambda match: match["inside"], held)
-    held = _UNDERLINE.sub(lambda match: match["inside"], held)
-    return _HELD.sub(lambda match: chr(ord(match[1]) - 0x100), held)
+    held = marked
+    # Replaced sign by sign, as a line may be nothing but signs: a pattern takes ten times as long.
+    for escaped, sign in _HELD.items() if "\\" in marked else ():
+        held = held.replace(escaped, sign)
+    for _ in range(_DEEPEST if "*" in held else 0):
+        held = _STARS.sub(r"\g<inside>", held)
+    if "_" in held:
+        held = _UNDERLINE.sub(r"\g<inside>", held)
+    for escaped, sign in _HELD.items() if "\0" in held else ():
+        held = held.replace(sign, escaped[1:])
+    return held
 
 
 def marked(text: str) -> str:
     """Escape text so that `plain` returns it and no sign in it is markup."""
-    escaped = _MARKS.sub(_backslashed, text)
+    escaped = _NOTE_MARKS.sub(lambda match: r"\[" * len(match[0]), _escape(text, _MARKS))
     return f"\\{escaped}" if escaped.startswith(("(", "~")) else escaped
 
 
 def _marked_all(text: str) -> str:
-    return _ANY_SIGN.sub(_backslashed, text)
+    return _escape(text, _SIGNS)
 
 
 def marked_name(name: str) -> str:
     """Escape a name so that `plain` returns it and no sign in it ends it."""
-    return _NAME_MARKS.sub(_backslashed, name)
+    return _escape(name, _NAME_MARKS)
 
 
-def _backslashed(match: regex.Match[str]) -> str:
-    return f"\\{match[0]}"
+def _escape(text: str, signs: str) -> str:
+    """Put a backslash before each of some signs, of which it is the first itself."""
+    for sign in signs:
+        text = text.replace(sign, f"\\{sign}")
+    return text
 
 
 # Fountain hides the boneyard `/* … */` and notes `[[ … ]]` from the reader.
@@ -463,6 +473,25 @@ def write_fountain(dialog: Dialog) -> str:
     return "\n".join(f"{_block(line)}\n" for line in dialog)
 
 
+def read_own_fountain(text: str, *, narrator: str | None) -> Screenplay | None:
+    """Read what `write_fountain` wrote, as it is; None for other text.
+
+    No row of it is a page's number or a time, as which one from elsewhere may be.
+    """
+    if not text.endswith("\n") or _THREE_ROWS.search(text):  # as in most from elsewhere
+        return None
+    try:
+        read = read_fountain(text, ImportNotices(), narrator=None)
+        if write_fountain(read.parsed.dialog) != text:
+            return None
+    except (ScriptError, NameRejected):
+        return None
+    return read_fountain(text, ImportNotices(), narrator=narrator) if narrator else read
+
+
+_THREE_ROWS = regex.compile(r"[^\n]\n[^\n]+\n[^\n]")
+
+
 def _block(line: Line) -> str:
     match line:
         case Silence():
@@ -493,7 +522,7 @@ def _unspoken(line: Unspoken) -> str:
 
 def _speech(line: Speech) -> str:
     name, words = clean_name(line.speaker), _words(line)
-    if words and writes_as_cue(name):
+    if words and writes_as_cue(name) and not _AUTHORED.fullmatch(words):
         return f"{name}\n{words}"
     return f"@{marked_name(name)}\n{words}".rstrip()
 

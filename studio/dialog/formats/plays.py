@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import regex
@@ -63,6 +64,7 @@ _PARTS = regex.compile(
 _FEWEST_CUES = 2
 _LEAST_SHARE = 0.3
 _MOST_HOW_WORDS = 3
+_MOST_CUE_CHARS = 400
 _LEAST_BARE, _LEAST_ABOVE = 0.4, 0.6
 """Of paragraphs that begin with a name without a mark: prose has none, a poem a few."""
 _MOST_JOINED_CHARS = 2_000
@@ -134,11 +136,12 @@ class Play:
 
     def write(self, text: str, *, is_first: bool) -> str:
         """A speech with its directions as a line has them."""
+        begins_at = len(text) - len(text.lstrip())
 
-        def direction(found: regex.Match[str]) -> str:
-            inside = strip_markup(found["inside"]).replace("_", "").strip()
-            leads = is_first and not text[: found.start()].strip()
-            is_square = "[" in found[0]
+        @cache  # a long speech may have the same one ten thousand times
+        def write_brackets(written: str, inside: str, *, leads: bool) -> str:
+            inside = strip_markup(inside).replace("_", "").strip()
+            is_square = "[" in written
             if (
                 is_square
                 or tells_action(inside)
@@ -146,7 +149,11 @@ class Play:
                 or (leads and begins_direction(inside))
             ):
                 return write_direction(inside, is_first=leads)
-            return found[0]
+            return written
+
+        def direction(found: regex.Match[str]) -> str:
+            leads = is_first and found.start() <= begins_at
+            return write_brackets(found[0], found["inside"], leads=leads)
 
         return strip_markup(_BRACKETS.sub(direction, text))
 
@@ -260,8 +267,9 @@ def _is_said(row: str) -> bool:
 
 
 def _name_of(row: str, *, begins: bool) -> str | None:
-    before, colon, _ = row.partition(":")
-    if colon and _BEHIND_NAME.isdisjoint(before):  # as in a script, whose rows are many
+    before, colon, _ = row[:_MOST_CUE_CHARS].partition(":")
+    is_long = len(row) > _MOST_CUE_CHARS
+    if (colon or is_long) and _BEHIND_NAME.isdisjoint(before):  # as in a script, of many rows
         return None
     found = _CUE.fullmatch(row)
     if found is not None and found["aside"] and not (found["text"] or found["name"].isupper()):

@@ -161,6 +161,7 @@ TITLE_NOTICE = "The title isn't spoken; a new project is named for it:"
 CUE_NOTICE = "Cues for sounds and music aren't spoken; they stand between the lines:"
 
 _MOST_TITLE_WORDS = 10
+_MOST_HEADING_CHARS = 400
 _FEW_NAMED = 10
 """In prose at most one paragraph in so many begins with what looks like a name, none twice."""
 _MOST_JOINED_ROWS = 20
@@ -435,7 +436,7 @@ def is_farewell(row: str) -> bool:
 
 def is_heading(row: str) -> bool:
     """Whether a row is a heading of an act, a scene or a chapter, or a transition."""
-    return _HEADING.fullmatch(row) is not None
+    return len(row) <= _MOST_HEADING_CHARS and _HEADING.fullmatch(row) is not None
 
 
 def is_cue(row: str) -> bool:

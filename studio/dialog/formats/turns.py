@@ -7,7 +7,7 @@ the numbers before the cues of a radio script.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import regex
 
@@ -56,15 +56,15 @@ INTERVIEW_NOTICE = (
 
 def has_closed_turns(text: str) -> bool:
     """Whether turns end with tags, such as `</Person1>`."""
-    return not {found["name"] for found in _CLOSED.finditer(text)} <= _NO_SPEAKERS
+    return not _NO_SPEAKERS.issuperset(_CLOSED.findall(text))
 
 
 def split_turns(rows: list[Row]) -> list[Row]:
     """Begin a row with each tag that begins a turn; unchanged if there are none."""
     if any(row.startswith("[") and _NUMBERED.match(row) for _, row in rows):
         rows = [one for row in rows for one in _split_numbered(row)]
-    closing = (found for _, row in rows if "/" in row for found in _CLOSED.finditer(row))
-    names = {found["name"] for found in closing} - _NO_SPEAKERS
+    closing = (_CLOSED.findall(row) for _, row in rows if "/" in row)
+    names = set(chain.from_iterable(closing)) - _NO_SPEAKERS
     tags = _tags_of(names)
     if tags is None or not any(tags.match(row) for _, row in rows):
         return rows

@@ -55,7 +55,7 @@ from studio.server.policies import (
     spend_upload,
     upload_policy,
 )
-from studio.server.routes.bodies import RequestBody, project_body
+from studio.server.routes.bodies import RequestBody, json_response, project_body
 from studio.server.routes.project_routes import Project
 from studio.server.transfers import (
     LoudnessChoice,
@@ -152,7 +152,7 @@ async def import_project(
     request: Request,
     name: Annotated[str, Query(max_length=1_000)] = "",
     gap_s: Annotated[float, Query(ge=0, le=MAX_GAP_S)] = 0.0,
-) -> dict[str, Any]:
+) -> Response:
     """Create a project from a file: an exported project, or a script in any format.
 
     `gap_s` is the usual gap between a script's lines.
@@ -186,7 +186,7 @@ def _create_project(
     max_bytes: int,
     gap_s: float,
     charge_voices: Callable[[int], None],
-) -> dict[str, Any]:
+) -> Response:
     name = PurePath(name).name
     unpacked_bytes = min(max_bytes * _UNPACKED, MAX_BYTES)
     if (left_bytes := studio.disk_quota.left_bytes) is not None:
@@ -195,13 +195,15 @@ def _create_project(
         file, max_bytes=unpacked_bytes, charge_voices=charge_voices
     )
     if brought is not None:
-        return project_body(brought, find_unfit_settings(brought, studio.backends().values()))
+        notices = find_unfit_settings(brought, studio.backends().values())
+        return json_response(project_body(brought, notices), 201)
     file.seek(0)
     imported = import_dialog(file.read(MAX_SCRIPT_BYTES + 1), name or "The file")
     dialog, left_out = fit_settings(imported.dialog, studio.backend, studio.backends().values())
     title = (imported.title or PurePath(name).stem.strip())[:MAX_PROJECT_NAME_CHARS] or "Untitled"
     session = studio.projects.create(title, dialog, gap_s=gap_s)
-    return project_body(session, imported.notices + left_out) | {"unspoken": imported.unspoken}
+    body = project_body(session, imported.notices + left_out)
+    return json_response(body | {"unspoken": imported.unspoken}, 201)
 
 
 async def _save_body(request: Request, file: BinaryIO, path: Path, max_bytes: int) -> None:

@@ -150,10 +150,10 @@ def redo(project: Project, body: AuthorBody) -> Response:
 
 @project_routes.get("/{project_id}/script")
 @page_policy(Access.GUEST)
-def script(project: Project) -> dict[str, Any]:
+def script(project: Project) -> Response:
     """Write the lines as a script."""
     rev, text, notices = project.format_script()
-    return {"rev": rev, "text": text, "notices": list(map(asdict, notices))}
+    return json_response({"rev": rev, "text": text, "notices": notices})
 
 
 @project_routes.put("/{project_id}/script")
@@ -305,9 +305,9 @@ def list_removed(studio: StudioDep) -> list[dict[str, Any]]:
 
 @space_routes.post("/trash/{project_id}/restore")
 @page_policy(Access.GUEST, request_class=RequestClass.LONG, disk=DiskUse.FREE)
-def restore(studio: StudioDep, project_id: str) -> dict[str, Any]:
+def restore(studio: StudioDep, project_id: str) -> Response:
     """Restore a deleted project."""
-    return project_body(studio.projects.restore(project_id))
+    return json_response(project_body(studio.projects.restore(project_id)))
 
 
 def _disk_usage_body(holdings: ReclaimableSpace) -> dict[str, Any]:
@@ -340,7 +340,7 @@ async def read_lines(
     request: Request,
     name: Annotated[str, Query(max_length=1_000)] = "",
     narrator: Annotated[str, Query(max_length=MAX_NAME_CHARS)] = "",
-) -> dict[str, Any]:
+) -> Response:
     """Read a file, or pasted text if there is no name, as new lines; no project changes.
 
     The body is the file itself, whatever its content type. `narrator` is the name that speaks
@@ -357,7 +357,7 @@ def keep_position(project: Project, place: LastPosition) -> dict[str, int]:
     return {"number": save_last_position(project.folder.root, place, project.folder.disk).number}
 
 
-def _read(studio: Studio, data: bytes, name: str, narrator: str) -> dict[str, Any]:
+def _read(studio: Studio, data: bytes, name: str, narrator: str) -> Response:
     read = import_dialog(data, name or _CLIPBOARD, ImportOptions(narrator=narrator or None))
     dialog, left_out = fit_settings(read.dialog, studio.backend, studio.backends().values())
     # What a line doesn't say is left out, as in the edit that adds it.
@@ -365,14 +365,15 @@ def _read(studio: Studio, data: bytes, name: str, narrator: str) -> dict[str, An
         {"line_id": line.line_id, "kind": str(line.kind), **encode_line(line)}
         for line in create_lines(dialog)
     ]
-    return {
+    body = {
         "lines": lines,
-        "notices": list(map(asdict, read.notices + left_out)),
+        "notices": read.notices + left_out,
         "chat": read.chat,
         "plain": _is_plain(data, read.dialog),
         "title": read.title,
         "unspoken": read.unspoken,
     }
+    return json_response(body)
 
 
 def _is_plain(data: bytes, dialog: Dialog) -> bool:

@@ -20,7 +20,7 @@ from studio.dialog.pronunciation import MAX_PRONUNCIATION_CHARS, check_pronuncia
 from studio.errors import BadInput
 from studio.project.ops import LineIds, PronunciationFields
 from studio.server.policies import Access, StudioDep, page_policy
-from studio.server.routes.bodies import RequestBody
+from studio.server.routes.bodies import RequestBody, json_response
 from studio.server.routes.project_routes import Project
 from studio.server.transfers import attachment, unless_gone, wav_answer
 from studio.services.line_checks import (
@@ -120,11 +120,8 @@ class LineChecksBody(RequestBody):
 
 @line_check_routes.post("/{project_id}/hints")
 @page_policy(Access.GUEST)
-def line_checks(project: Project, body: LineChecksBody) -> dict[str, dict[str, Any]]:
+def line_checks(project: Project, body: LineChecksBody) -> Response:
     """Check lines; the response has the warnings and stage directions of lines with any."""
     asked = None if body.line_ids is None else frozenset(body.line_ids)
-    directions = {
-        line_id: [asdict(one) for one in found]
-        for line_id, found in find_line_directions(project, asked).items()
-    }
-    return {"hints": check_lines(project, asked), "directions": directions}
+    directions = find_line_directions(project, asked)
+    return json_response({"hints": check_lines(project, asked), "directions": directions})

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from studio.server.policies import Access, DiskUse, StudioDep, page_policy
-from studio.server.routes.bodies import AuthorBody, edit_body
+from studio.server.routes.bodies import AuthorBody, edit_body, json_response
 from studio.server.routes.project_routes import Project
 
 proposal_routes = APIRouter(prefix="/studio/projects/{project_id}/proposal")
@@ -16,24 +13,19 @@ proposal_routes = APIRouter(prefix="/studio/projects/{project_id}/proposal")
 
 @proposal_routes.get("")
 @page_policy(Access.GUEST)
-def read(studio: StudioDep, project: Project) -> dict[str, Any]:
+def read(studio: StudioDep, project: Project) -> Response:
     """Fetch the latest proposal, and whether it can still be accepted."""
     proposal = studio.proposals.find(project)
-    return {
-        "proposal_id": proposal.proposal_id,
-        "state": proposal.state,
-        "note": proposal.note,
-        "changes": [asdict(change) for change in proposal.changes],
-    }
+    names = ("proposal_id", "state", "note", "changes")
+    return json_response({name: getattr(proposal, name) for name in names})
 
 
 @proposal_routes.post("/{proposal_id}/accept")
 @page_policy(Access.GUEST, disk=DiskUse.EDIT)
-def accept(
-    studio: StudioDep, project: Project, proposal_id: str, body: AuthorBody
-) -> dict[str, Any]:
+def accept(studio: StudioDep, project: Project, proposal_id: str, body: AuthorBody) -> Response:
     """Make the changes, as one step of undo."""
-    return edit_body(project, studio.proposals.accept(project, proposal_id, body.author()))
+    news = studio.proposals.accept(project, proposal_id, body.author())
+    return json_response(edit_body(project, news))
 
 
 @proposal_routes.post("/{proposal_id}/reject", status_code=204)

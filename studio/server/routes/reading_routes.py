@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 from fastapi.responses import FileResponse
 
 from studio.engine.event_log import EventLog
@@ -19,7 +19,7 @@ from studio.project.ops import LineId
 from studio.project.session import ProjectSession
 from studio.server.event_stream import PING, EventStream, encode_event, is_woken
 from studio.server.policies import Access, RequestClass, RoutePolicy, page_policy
-from studio.server.routes.bodies import RequestBody, speakers_body
+from studio.server.routes.bodies import RequestBody, json_response, speakers_body
 from studio.server.routes.project_routes import Project
 
 _PAUSE_S = 0.25
@@ -54,9 +54,9 @@ reading_routes = APIRouter(prefix="/studio/projects/{project_id}")
 
 @reading_routes.get("/reading")
 @page_policy(Access.GUEST)
-def read(project: Project) -> dict[str, Any]:
+def read(project: Project) -> Response:
     """What the table read shows."""
-    return reading_body(project)
+    return json_response(reading_body(project))
 
 
 @reading_routes.get("/reading/events")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import FileResponse
 from pydantic import Field
 
@@ -22,7 +22,7 @@ from studio.project.ops import AddComment, LineId
 from studio.project.session import ProjectSession
 from studio.server.event_stream import EventStream
 from studio.server.policies import Access, RequestClass, page_policy, reviewer_policy
-from studio.server.routes.bodies import RequestBody
+from studio.server.routes.bodies import RequestBody, json_response
 from studio.server.routes.project_routes import Project
 from studio.server.routes.reading_routes import follow_reading, reading_body
 from studio.sharing.reviews import LINK_ENDED, ReviewLink, ReviewLinks
@@ -163,9 +163,9 @@ reviewer_routes = APIRouter(prefix="/studio/review/{token}")
 
 @reviewer_routes.get("/project")
 @reviewer_policy()
-def read(review: ReviewDep) -> dict[str, Any]:
+def read(review: ReviewDep) -> Response:
     """What a reviewer sees of the project."""
-    return _review_body(review.session)
+    return json_response(_review_body(review.session))
 
 
 @reviewer_routes.get("/events")
@@ -189,10 +189,10 @@ def listen(review: ReviewDep, line_id: str, take_id: str) -> FileResponse:
 
 @reviewer_routes.post("/comments", status_code=201)
 @reviewer_policy(max_body_bytes=_COMMENT_BYTES)
-def comment(review: ReviewDep, body: ReviewCommentBody) -> dict[str, Any]:
+def comment(review: ReviewDep, body: ReviewCommentBody) -> Response:
     """Comment on a line."""
     _add_comment(review.session, review.link, body)
-    return _review_body(review.session)
+    return json_response(_review_body(review.session), 201)
 
 
 def _review_body(session: ProjectSession) -> dict[str, Any]:
