@@ -118,8 +118,13 @@ class ServerEntry:
         app = ConcurrencyLimitMiddleware(
             LoginLimit(app), is_stranger=lambda asks: self._is_stranger(asks, server)
         )
-        # A third of the connections is left for requests that end soon.
-        app = StreamLimitMiddleware(app, most_connections() * 2 // 3, is_owner=self._is_owner)
+        # A third of the connections is left for requests that end soon. Guests can't take the last
+        # place from the owner, and whoever isn't signed in takes none.
+        app = StreamLimitMiddleware(
+            app,
+            most_connections() * 2 // 3,
+            is_exempt=lambda asks: self._is_owner(asks) or self._is_stranger(asks, server),
+        )
         policies = RoutePolicies(server.routes)
         return SecurityMiddleware(
             app, self.hosts, policies, prefix=self.prefix, framed_by_hub=self.framed_by_hub

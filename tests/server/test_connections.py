@@ -146,6 +146,24 @@ def test_what_is_no_http_is_logged_once_a_minute(tmp_path: Path) -> None:
         assert process.said().count("Exception in ASGI application") <= 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs further addresses of this machine")
+def test_who_is_not_signed_in_takes_no_place_of_a_stream(tmp_path: Path) -> None:
+    begun = b"POST /v1/dialogs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
+    options = ("--auth", "ida:secret")
+    with serving(tmp_path / "workspace", *options, most_files=1_024) as (client, _):
+        address = str(client.base_url)
+        assert client.post("/login", data={"username": "ida", "password": "secret"}).is_success
+        signed_in = "; ".join(f"{name}={token}" for name, token in client.cookies.items())
+        events = events_of(client).removesuffix(b"\r\n") + f"Cookie: {signed_in}\r\n\r\n".encode()
+        with (
+            opened(address, 149, begun, "127.0.0.2"),
+            opened(address, 100, begun, "127.0.0.3") as last,
+            opened(address, 1, events, "127.0.0.4") as page,
+        ):
+            assert statuses(page) == {b"200"}
+            assert statuses(last) == {b"401"}
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the meter reads /proc")
 def test_an_edit_is_written_once_for_all_pages(tmp_path: Path) -> None:
     script = "\n".join(["Ida: All is quiet by the river."] * 3_000)

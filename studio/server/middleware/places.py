@@ -88,22 +88,19 @@ _FULL = "Too many pages and downloads are open in this studio now. Try again in 
 
 
 class StreamLimitMiddleware:
-    """Bounds the streams and downloads that are open, which last as long as their reader likes.
-
-    The owner of a shared studio isn't counted, so that guests can't take the last place.
-    """
+    """Bounds the streams and downloads that are open, which last as long as their reader likes."""
 
     def __init__(
         self,
         app: ASGIApp,
         at_most: int,
         *,
-        is_owner: Callable[[HTTPConnection], bool] = lambda _: False,
+        is_exempt: Callable[[HTTPConnection], bool] = lambda _: False,
     ) -> None:
-        """Wrap an application; `is_owner` tells whose requests aren't counted."""
+        """Wrap an application; `is_exempt` tells whose requests aren't counted."""
         self._app = app
         self._places = Places(at_most)
-        self._is_owner = is_owner
+        self._is_exempt = is_exempt
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -128,4 +125,4 @@ class StreamLimitMiddleware:
             return False
         policy = policy_of(scope)
         is_slow = policy.request_class in _SLOW and policy.access is not Access.ANYBODY
-        return is_slow and not self._is_owner(HTTPConnection(scope))
+        return is_slow and not self._is_exempt(HTTPConnection(scope))
