@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -22,6 +23,7 @@ PAN = "pan"
 
 MAX_ENGINE_VOICES = 50
 _MAX_ID_CHARS = 200
+_SURROGATE = re.compile("[\ud800-\udfff]")  # which no file can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,9 @@ def _parse_voices(value: Any) -> dict[str, str]:
     pairs = value.items() if isinstance(value, Mapping) else ()
     is_usable = isinstance(value, Mapping) and len(value) <= MAX_ENGINE_VOICES
     if not is_usable or not all(
-        isinstance(one, str) and 0 < len(one) <= _MAX_ID_CHARS for pair in pairs for one in pair
+        isinstance(one, str) and 0 < len(one) <= _MAX_ID_CHARS and not _SURROGATE.search(one)
+        for pair in pairs
+        for one in pair
     ):
         raise BadInput("A character's voices are ids of voices, by the engine's name.")
     return dict(value)

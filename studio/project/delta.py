@@ -27,7 +27,7 @@ from studio.project.document import (
 LineFields = Mapping[str, Any]
 _LineChange = tuple[LineFields | None, LineFields | None]
 
-_TAKE_FIELDS = ("locked_takes", "deleted_takes", "accepted_takes", "starred_takes")
+TAKE_FIELDS = ("locked_takes", "deleted_takes", "accepted_takes", "starred_takes")
 
 _ENTRY_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {
     "pronunciations": TypeAdapter(dict[str, Pronunciation | None]),
@@ -42,7 +42,7 @@ _ENTRY_KEYS = {"pronunciations": "written", "comments": "comment_id"}
 _LINE_FIELDS = tuple(ProjectLine.__dataclass_fields__)
 _get_line_values = attrgetter(*_LINE_FIELDS)
 
-_DOCUMENT_FIELDS = ("name", "cast", "first_names", "settings", *_TAKE_FIELDS, *_ENTRY_ADAPTERS)
+_DOCUMENT_FIELDS = ("name", "cast", "first_names", "settings", *TAKE_FIELDS, *_ENTRY_ADAPTERS)
 
 _VOICE_FIELDS = frozenset({"cast", "first_names", "characters", "settings"})
 
@@ -295,4 +295,4 @@ def _parse_field(name: str, value: Any, document: Document) -> Any:
         return kept | parse_changed_entries(name, value)
     if name == "settings":
         return SETTINGS_ADAPTER.validate_python(value)
-    return tuple(value) if name in _TAKE_FIELDS else value
+    return tuple(value) if name in TAKE_FIELDS else value

@@ -297,6 +297,7 @@ _get_rare_values = attrgetter(*_RARE_NAMES)
 MAX_PROJECT_NAME_CHARS = 200
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LINE_ID_PATTERN = re.compile(r"[0-9a-f]{12}")
+_TAKE_ID_PATTERN = re.compile(r"[0-9a-f]{16}")
 
 
 def parse_line(values: Mapping[str, Any]) -> ProjectLine:
@@ -356,8 +357,21 @@ def check_line(line: ProjectLine) -> None:
     checked = parse_fields({name: value for name, value in kept.items() if value is not None})
     if checked.get("speaker") != line.speaker:
         raise BadInput("A speaker's name isn't as it is kept.")
+    if len(line.text.splitlines()) > 1:
+        raise BadInput("The text of a line isn't as it is kept.")
+    check_take_ids([line.chosen] if line.chosen is not None else [])
     if line.path is not None and _leads_outside(line.path):
         raise BadInput(f"“{line.path[:80]}” is a file outside of the project.")
+
+
+def check_take_ids(take_ids: Iterable[str]) -> None:
+    """Check the ids of takes in a file.
+
+    Raises:
+        BadInput: One is malformed.
+    """
+    if not all(map(_TAKE_ID_PATTERN.fullmatch, take_ids)):
+        raise BadInput("A take's id isn't 16 hexadecimal digits.")
 
 
 def _leads_outside(path: str) -> bool:

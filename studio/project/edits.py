@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import singledispatch
 from typing import Any, Protocol
 
@@ -30,8 +30,10 @@ from studio.project.document import (
 )
 from studio.project.draft import DocumentDraft
 
+_MAX_BACKEND_CHARS = 100
 
-def change_settings(draft: DocumentDraft, fields: Mapping[str, Any]) -> ProjectSettings:
+
+def change_settings(before: ProjectSettings, fields: Mapping[str, Any]) -> ProjectSettings:
     """Change settings, checking the values.
 
     Raises:
@@ -39,11 +41,31 @@ def change_settings(draft: DocumentDraft, fields: Mapping[str, Any]) -> ProjectS
     """
     unknown = set(fields).difference(ProjectSettings.__dataclass_fields__)
     if unknown:
-        raise BadInput(f"A project has no setting “{min(unknown)}”.")
-    language = fields.get("language")
+        raise BadInput(f"A project has no setting “{min(unknown)[:40]}”.")
+    language, seed, backend = (fields.get(name) for name in ("language", "seed", "backend"))
     if language is not None:
         fields = {**fields, "language": check_language(str(language))}
-    return replace(draft.settings, **fields)
+    if seed is not None:
+        check_seed(seed)
+    if backend is not None and not (
+        isinstance(backend, str) and len(backend) <= _MAX_BACKEND_CHARS
+    ):
+        raise BadInput("A backend is chosen by its name.")
+    if fields.get("tries", 1) not in range(1, MAX_TRIES + 1):
+        raise BadInput(f"A doubtful line is spoken 1 to {MAX_TRIES} times.")
+    if "gap_s" in fields:
+        check_gap(fields["gap_s"])
+    return replace(before, **fields)
+
+
+def check_settings(settings: ProjectSettings) -> None:
+    """Check that settings from a file have only values that an edit could have set.
+
+    Raises:
+        BadInput: They have others.
+    """
+    if change_settings(ProjectSettings(), asdict(settings)) != settings:
+        raise BadInput("The project's settings aren't as they are kept.")
 
 
 class TakeInfo(Protocol):
@@ -236,16 +258,7 @@ def _(edit: ops.RenameSpeaker, draft: DocumentDraft, outside: EditLookups) -> No
 
 @_apply_edit.register
 def _(edit: ops.SetSettings, draft: DocumentDraft, _: EditLookups) -> None:
-    seed, backend = edit.fields.get("seed"), edit.fields.get("backend")
-    if seed is not None:
-        check_seed(seed)
-    if backend is not None and not isinstance(backend, str):
-        raise BadInput("A backend is chosen by its name.")
-    if edit.fields.get("tries", 1) not in range(1, MAX_TRIES + 1):
-        raise BadInput(f"A doubtful line is spoken 1 to {MAX_TRIES} times.")
-    if "gap_s" in edit.fields:
-        check_gap(edit.fields["gap_s"])
-    draft.settings = change_settings(draft, edit.fields)
+    draft.settings = change_settings(draft.settings, edit.fields)
 
 
 @_apply_edit.register

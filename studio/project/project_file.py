@@ -22,15 +22,17 @@ from studio.errors import BadInput, StorageFailed, StudioError
 from studio.project import folder as layout
 from studio.project.characters import Character, check_character
 from studio.project.comments import Comment, check_kept_comment
-from studio.project.delta import apply_delta, parse_changed_entries, read_delta
+from studio.project.delta import TAKE_FIELDS, apply_delta, parse_changed_entries, read_delta
 from studio.project.document import (
     LINE_ADAPTER,
     Document,
     check_audio_name,
     check_line,
+    check_take_ids,
     clean_project_name,
 )
 from studio.project.draft import check_bounds
+from studio.project.edits import check_settings
 from studio.project.folder import COVER_FILE, JOURNAL_FILE, SNAPSHOT_FILE
 from studio.project.history import EntryKind, read_entries
 from studio.project.session import ProjectSession
@@ -63,16 +65,26 @@ _SMALL_BYTES = 10_000_000
 _MAX_RECORD_BYTES = 4_000_000
 """Limit of a take's record; that of the longest line has half of it."""
 
+_RECORD_BYTES = 8_000
+_SPARE_RECORD_BYTES = 64_000_000
+"""How large the records of takes are, each and besides: all of them stay in memory."""
+
 _RECORD_VALUES = 150
-_SPARE_VALUES = 1_000_000
-"""How many values the records of takes hold, each and besides: all of them stay in memory."""
+_SPARE_VALUES = 5_000_000
+"""How many values they hold, each and besides: the times of all words of the longest script."""
 
 _MAX_ID_CHARS = 100
 _TOO_LARGE = "This project file is too large. Export it without deleted takes."
+_DAMAGED = "This project file is damaged. Export it again."
+_FIRST_NAME_END = 30 + len(layout.SNAPSHOT_FILE)
+"""Where the name of the first member ends, which is the snapshot."""
 _DAMAGED_ERRORS = (
     zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError, NotImplementedError,
     EOFError, ValueError,
 )  # fmt: skip
+
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:[. ]|$)", re.IGNORECASE)
+"""Windows writes to a device instead of such a file; no studio names one so."""
 
 _MEMBER_NAMES = re.compile(
     rf"{re.escape(layout.SNAPSHOT_FILE)}|{re.escape(layout.JOURNAL_FILE)}"
@@ -119,13 +131,16 @@ def open_archive(file: BinaryIO) -> zipfile.ZipFile | None:
         file: Seekable; it stays open when the archive is closed.
 
     Raises:
-        BadInput: It has too many members.
+        BadInput: It has too many members, or is damaged.
     """
     if count_members(file) > MAX_FILES:
         raise BadInput(_TOO_LARGE)
     try:
         archive = zipfile.ZipFile(file)
-    except _DAMAGED_ERRORS:
+    except _DAMAGED_ERRORS as error:
+        file.seek(0)
+        if file.read(_FIRST_NAME_END).endswith(layout.SNAPSHOT_FILE.encode()):  # it is cut off
+            raise BadInput(_DAMAGED) from error
         return None
     return archive if layout.SNAPSHOT_FILE in archive.NameToInfo else None
 
@@ -158,14 +173,16 @@ def unpack(
         disk.check_free_space(target, _needed_bytes(members))
         for parent in {member.filename.rpartition("/")[0] for member in members}:
             disk.make_folder(target / parent)
-        records = sum(map(_is_record, members))
-        left_values = _SPARE_VALUES + _RECORD_VALUES * records
+        records = [member.file_size for member in members if _is_record(member)]
+        if sum(records) > _SPARE_RECORD_BYTES + _RECORD_BYTES * len(records):
+            raise BadInput(_TOO_LARGE)
+        left_values = _SPARE_VALUES + _RECORD_VALUES * len(records)
         for member in members:
             left_values -= _unpack_member(archive, member, target)
             if left_values < 0:
                 raise BadInput(_TOO_LARGE)
     except _DAMAGED_ERRORS as error:
-        raise BadInput("This project file is damaged. Export it again.") from error
+        raise BadInput(_DAMAGED) from error
     except RuntimeError as error:
         raise BadInput("This project file is locked with a password.") from error
 
@@ -225,7 +242,7 @@ def _is_member_name(name: str) -> bool:
     if _MEMBER_NAMES.fullmatch(name):
         return True
     path = PurePosixPath(name)
-    if len(path.parts) != 2 or path.parts[0] != layout.AUDIO_FOLDER:
+    if len(path.parts) != 2 or path.parts[0] != layout.AUDIO_FOLDER or _DEVICE.match(path.name):
         return False
     try:
         return (
@@ -304,7 +321,7 @@ def validate_import(root: Path) -> None:
     except StorageFailed as error:
         raise BadInput(str(error)) from error
     except (ValueError, LookupError, TypeError, AssertionError) as error:
-        raise BadInput("This project file is damaged. Export it again.") from error
+        raise BadInput(_DAMAGED) from error
 
 
 def _check_history(path: Path, snapshot: ProjectSnapshot) -> None:
@@ -336,7 +353,7 @@ def _check_document(document: Document) -> None:
         raise ValueError("what is heard aren't the lines")
     _check_pronunciations(document.pronunciations)
     _check_characters(document.characters)
-    _check_names(document.name, document.cast, document.first_names)
+    _check_fields(document)
     check_bounds(Document(), document)
     for line in document:
         check_line(line)
@@ -355,7 +372,15 @@ def _check_values(delta: _DeltaRecord) -> None:
         _check_comments(parse_changed_entries("comments", fields.pop("comments", {})))
         _check_characters(parse_changed_entries("characters", fields.pop("characters", {})))
         checked = _DOCUMENT_ADAPTER.validate_python(fields)
-        _check_names(checked.name, checked.cast, checked.first_names)
+        _check_fields(checked)
+
+
+def _check_fields(document: Document) -> None:
+    """Check what a document has besides lines, pronunciations, comments and characters."""
+    _check_names(document.name, document.cast, document.first_names)
+    check_settings(document.settings)
+    for name in TAKE_FIELDS:
+        check_take_ids(getattr(document, name))
 
 
 def _check_names(

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from studio.dialog.gaps import check_gap
 from studio.dialog.model import Dialog, name_key
 from studio.engine.engine import SpeechEngine
-from studio.errors import NotFound, StorageFailed, StudioError
+from studio.errors import Conflict, NotFound, StorageFailed, StudioError
 from studio.hearing.hearing_models import HearingModels
 from studio.hearing.word_aligner import WordAligner
 from studio.hearing.word_check import CheckQueue, WordChecker
@@ -453,16 +453,23 @@ class Projects:
 
         Raises:
             NotFound: It was deleted for good.
-            Conflict, StorageFailed: It can't be moved or read; it stays in the trash.
+            Conflict: Somebody has restored it already, or another studio has it open.
+            StorageFailed: It can't be moved or read; it stays in the trash.
         """
         if not project_id or not _ID_CHARS.issuperset(project_id):
             raise NotFound(_DELETED)
         with self._open.only_one(project_id):
-            self.trash.restore(project_id, self._root / project_id)
+            root = self._root / project_id
+            try:
+                self.trash.restore(project_id, root)
+            except NotFound as error:
+                if root.is_dir():
+                    raise Conflict("This project is back already. Open it in the list.") from error
+                raise
             try:
                 return self.open(project_id)
             except StorageFailed:
-                self.trash.put(self._root / project_id)
+                self.trash.put(root)
                 raise
 
     def _create_from(self, fill: Callable[[Path], None]) -> ProjectSession:

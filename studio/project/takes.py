@@ -19,8 +19,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
+from typing import Annotated
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from studio.audio.clip import Clip
 from studio.audio.encode import AudioFormat, encode
@@ -36,6 +37,9 @@ from studio.storage.records import RecordFormat, check_sum
 
 TAKE_FORMAT = RecordFormat("The record of a take", further=frozenset({"source"}))
 _WAV_HEADER_BYTES = 44
+
+
+_Short = Annotated[str, Field(max_length=1_000)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +96,14 @@ class Take:
 
     take_id: str
     line_id: str
-    key: str
+    key: _Short
     seed: int
-    backend: str
+    backend: _Short
     text: str
-    voice: str
-    samples: int
-    created_at: str
-    language: str | None = None
+    voice: _Short
+    samples: Annotated[int, Field(ge=0)]
+    created_at: _Short
+    language: _Short | None = None
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     cut: bool = False
     doubts: tuple[QualityIssue, ...] = ()

@@ -71,6 +71,7 @@ def import_voices(
         StorageFailed: The library can't be read or written.
     """
     cast, notices = dict(document.cast), list[str]()
+    known = _KnownVoices(library)
     by_id = _read_voices(folder)
     by_key = {name_key(one.record.name): one for one in by_id.values()}
     for name, speaker_id in _list_casting(document).items():
@@ -78,7 +79,7 @@ def import_voices(
         if arrival is None:
             continue
         try:
-            voice = arrival.resolve(library)
+            voice = arrival.resolve(known)
         except BadInput as error:
             notices.append(f"The voice of {name} could not be brought in: {error}")
             continue
@@ -102,20 +103,34 @@ class _ImportedVoice:
         self._print = _fingerprint_record(self.record, digests_there)
         self._voice: Speaker | None = None
 
-    def resolve(self, library: SpeakerLibrary) -> Speaker:
+    def resolve(self, known: _KnownVoices) -> Speaker:
         """The library's speaker with this voice; added if there is none."""
         if self._voice is None:
-            alike = [one for one in library.list() if self._is_of(one.speaker_id, library)]
+            alike = known.list_alike(self._print)
             named = [one for one in alike if same_name(one.name, self.record.name)]
             self._voice = next(iter(named + alike), None)
         if self._voice is None:
             with self._path.open("rb") as file:
-                self._voice = read_pack(library, file)
+                self._voice = read_pack(known.library, file)
         return self._voice
 
-    def _is_of(self, speaker_id: str, library: SpeakerLibrary) -> bool:
-        digests = hash_recordings(library, speaker_id)
-        return _fingerprint_record(library.read_record(speaker_id), digests) == self._print
+
+class _KnownVoices:
+    """The voices of a library by how they sound; each recording is read once."""
+
+    def __init__(self, library: SpeakerLibrary) -> None:
+        self.library = library
+        self._prints: dict[str, _VoicePrint] = {}
+
+    def list_alike(self, wanted: _VoicePrint) -> list[Speaker]:
+        return [one for one in self.library.list() if self._read(one.speaker_id) == wanted]
+
+    def _read(self, speaker_id: str) -> _VoicePrint:
+        if speaker_id not in self._prints:
+            record = self.library.read_record(speaker_id)
+            digests = hash_recordings(self.library, speaker_id)
+            self._prints[speaker_id] = _fingerprint_record(record, digests)
+        return self._prints[speaker_id]
 
 
 def _read_voices(folder: Path) -> dict[str, _ImportedVoice]:

@@ -354,11 +354,21 @@ RECORD = "takes/000000000000/{:016x}.json"
         ({}, {"more": json.loads(LISTS)}),
         ({"edits.jsonl": journal_line(f'{{"more":{LISTS}}}')}, {}),
         ({RECORD.format(1): b" " * 4_000_001}, {}),
-        ({RECORD.format(number): LISTS.encode() for number in range(2)}, {}),
+        ({RECORD.format(number): LISTS.encode() for number in range(9)}, {}),
+        ({RECORD.format(number): b" " * 3_900_000 for number in range(17)}, {}),
+        ({}, {"settings": {"seed": 2**63}}),
+        ({}, {"settings": {"language": "x" * 1_000_000}}),
+        ({}, {"settings": {"backend": "x" * 1_000_000}}),
+        ({"edits.jsonl": journal_line('{"fields":{"settings":[{},{"seed":-1}]}}')}, {}),
+        ({}, {"lines": [{**records(1)[0], "chosen": "x" * 1_000_000}]}),
+        ({}, {"locked_takes": ["x" * 1_000_000]}),
+        ({}, {"lines": records(1, text="Yes.\nTom: No.")}),
+        *(({f"audio/{name}": b"x"}, {}) for name in ("aux.wav", "CON", "Com1 .wav")),
     ],
     ids=[
         *("lines", "text", "speakers", "cast", "characters", "values", "history"),
-        *("a take", "takes"),
+        *("a take", "takes", "long takes", "seed", "language", "backend", "earlier seed"),
+        *("chosen", "locked", "line break", "aux", "con", "com"),
     ],
 )
 def test_a_project_file_is_as_small_as_edits_leave_one(studio, others, fields) -> None:
@@ -366,6 +376,32 @@ def test_a_project_file_is_as_small_as_edits_leave_one(studio, others, fields) -
     with pytest.raises(BadInput):
         studio.projects.import_file(archive_of(others, **fields))
     assert len(studio.projects.list_summaries()) == 1
+
+
+@pytest.mark.parametrize("voices", [{"\ud800": "ef"}, {"draft": "\udfff"}])
+def test_no_edit_gives_a_character_a_voice_that_no_file_can_hold(voices: dict) -> None:
+    with pytest.raises(BadInput, match="ids of voices"):
+        edited(
+            dialog_of("Yes."), {"op": "character", "speaker": "Ida", "fields": {"voices": voices}}
+        )
+
+
+def test_takes_of_very_long_lines_come_in_again(studio) -> None:
+    """Twenty takes of as many words as the longest line has, with their times."""
+    take = {"line_id": "0" * 12, "key": "0" * 32, "seed": 1, "backend": "draft", "voice": "Ida"}
+    take |= {"text": "a " * 16_000, "samples": 100, "created_at": "2026-01-01T00:00:00Z"}
+    take["words"] = [[2 * number, 2 * number + 1, number, number] for number in range(16_000)]
+    takes = {
+        RECORD.format(number): json.dumps({"version": 1, "take_id": f"{number:016x}", **take})
+        for number in range(20)
+    }
+    session = studio.projects.import_file(archive_of(takes))
+    assert len(session.list_takes("0" * 12)) == 20
+
+
+def test_no_edit_chooses_a_backend_by_a_name_of_megabytes() -> None:
+    with pytest.raises(BadInput, match="by its name"):
+        edited(dialog_of("Yes."), {"op": "settings", "fields": {"backend": "x" * 1_000_000}})
 
 
 @pytest.mark.parametrize("char", ["\r", "\n", "\0", "\x1b"])

@@ -170,6 +170,29 @@ def test_no_value_of_a_history_harms_the_studio(client: TestClient, files: Files
         assert brought(client, data) in (201, 400), at
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("voice", "x" * 1_000_000), ("backend", "x" * 1_001), ("samples", -1)]
+)
+def test_a_take_that_no_studio_makes_is_left_out(
+    client: TestClient, files: Files, field: str, value: object
+) -> None:
+    name = next(name for name in files if name.startswith("takes/") and name.endswith(".json"))
+    record = json.loads(files[name])
+    record.pop("sum")
+    others = {one: data for one, data in files.items() if not one.endswith(".wav")}
+    data = packed({**others, name: json.dumps(record | {field: value}, indent=1).encode()})
+    answer = client.post("/studio/projects/import", files={"file": ("x.zip", data)}).json()
+    assert any("is damaged" in one["message"] for one in answer["notices"])
+    assert len(json.dumps(answer)) < 20_000
+
+
+def test_a_file_that_is_cut_off_says_so(client: TestClient, files: Files) -> None:
+    form = {"file": ("x.tableread.zip", packed(files)[:-50])}
+    answer = client.post("/studio/projects/import", files=form)
+    assert answer.status_code == 400
+    assert "project file is damaged" in answer.json()["error"]["message"]
+
+
 def test_an_undo_that_leads_in_a_circle_is_refused(client: TestClient, files: Files) -> None:
     entries = [json.loads(line)["entry"] for line in files["edits.jsonl"].splitlines()]
     entries[1] |= {"below": 0, "joined": True}

@@ -11,7 +11,7 @@ from project_scenes import IDA, FullDisk, QuickDisk, ops, rendered, text_edit, u
 from scenes import OpenStudio
 
 from studio.dialog.formats.dialog_file import read_dialog_text
-from studio.errors import NotFound, StorageFailed
+from studio.errors import Conflict, NotFound, StorageFailed
 from studio.project.folder import UNUSED_AFTER_S
 from studio.project.line_audio import open_line_audio
 from studio.project.line_states import LineState
@@ -254,6 +254,18 @@ def test_a_project_that_another_studio_has_open_is_left_and_named(
     ((left, message),) = freed.failures
     assert left == session.project_id
     assert "another studio" in message
+
+
+def test_a_project_that_another_studio_has_restored_is_not_gone(
+    open_studio: OpenStudio, studio: Studio, session: ProjectSession
+) -> None:
+    studio.projects.remove(session.project_id)
+    other = open_studio().projects
+    other.restore(session.project_id)
+    with pytest.raises(Conflict, match="back already"):
+        studio.projects.restore(session.project_id)
+    other.remove(session.project_id)
+    studio.projects.restore(session.project_id)
 
 
 def test_a_full_disk_does_not_keep_anybody_from_freeing(tmp_path: Path, studio: Studio) -> None:

@@ -16,7 +16,7 @@ from scenes import dialog_of
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.audio.encode import AudioFormat, encode
 from studio.dialog.formats.dialog_file import read_dialog_text
-from studio.errors import AudioRejected, BadInput, EngineBusy, NotFound, StorageFailed
+from studio.errors import AudioRejected, BadInput, Conflict, EngineBusy, NotFound, StorageFailed
 from studio.project.project_file import write_archive
 from studio.project.session import ProjectSession
 from studio.services.studio import Studio
@@ -191,7 +191,9 @@ def test_a_removed_project_is_listed_and_brought_back(studio: Studio) -> None:
     back = studio.projects.restore(session.project_id)
     assert states(back) == ["ready", "ready"]
     assert studio.projects.list_removed() == []
-    for missing in (session.project_id, "0" * 12, "", "../x"):
+    with pytest.raises(Conflict, match="back already"):
+        studio.projects.restore(session.project_id)
+    for missing in ("0" * 12, "", "../x"):
         with pytest.raises(NotFound):
             studio.projects.restore(missing)
 
