@@ -12,7 +12,7 @@ import pytest
 from project_scenes import Bench, document_of, ops, text_edit
 from test_damage import IDA, projects_of
 
-from studio.errors import FormatNewer, StorageFailed
+from studio.errors import FileDamaged, FormatNewer, StorageFailed
 from studio.project.folder import LastPosition, read_last_position
 from studio.project.takes import read_take_record
 from studio.storage.disk import Disk
@@ -248,7 +248,7 @@ def test_a_newer_voice_is_left_out_as_such(tmp_path: Path) -> None:
     assert "newer studio" in problem
 
 
-@pytest.mark.parametrize("version", ["1.0", "true", "-1", '"1"', "null"])
+@pytest.mark.parametrize("version", ["1.0", "1.5", "true", "-1", '"1"', "null", "1" + 400 * "0"])
 def test_what_is_no_version_is_refused(tmp_path: Path, version: str) -> None:
     kind = RecordFormat("This")
     with pytest.raises(ValueError, match="version"):
@@ -259,6 +259,11 @@ def test_what_is_no_version_is_refused(tmp_path: Path, version: str) -> None:
     assert SpeakerLibrary(tmp_path).list() == ()
     with pytest.raises(StorageFailed):
         SpeakerLibrary(tmp_path).read_record("0123456789ab")
+    take = tmp_path / LINES[0] / "0123456789abcdef.json"
+    take.parent.mkdir()
+    take.write_text(json.dumps({"version": 0, **FIRST_TAKE}).replace("0", version, 1))
+    with pytest.raises(FileDamaged):
+        read_take_record(take)
 
 
 def test_a_record_with_a_field_of_the_newest_version_states_that_version(tmp_path: Path) -> None:

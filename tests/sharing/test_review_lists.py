@@ -53,6 +53,16 @@ def test_a_damaged_list_is_kept_and_said_once(studio: Studio) -> None:
     assert len(ReviewLinks(studio).list_for(project_id)) == 1
 
 
+def test_a_folder_in_the_place_of_the_list_is_said_and_makes_room(studio: Studio) -> None:
+    project_id = studio.projects.create("Scene").project_id
+    list_of(studio).mkdir()
+    links = ReviewLinks(studio)
+    with pytest.raises(FileDamaged, match=r"reviews\.json was damaged, so review links have ended"):
+        links.list_for(project_id)
+    links.create(project_id)
+    assert len(ReviewLinks(studio).list_for(project_id)) == 1
+
+
 def test_a_newer_list_is_refused_and_not_touched(studio: Studio) -> None:
     project_id = studio.projects.create("Scene").project_id
     newer = json.dumps({"version": 9, "links": [{"more": 1}]}).encode()
