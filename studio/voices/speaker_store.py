@@ -177,7 +177,7 @@ class SpeakerStore:
         checksums = {name: measure_checksum(unfinished / name) for name in clips}
         record = record.with_fields(checksums=checksums)
         write_record(unfinished / RECORD_FILE, record)
-        unfinished.rename(self.folder(speaker_id))
+        Disk().move(unfinished, self.folder(speaker_id))
         return build_speaker(self.folder(speaker_id), record)
 
 
