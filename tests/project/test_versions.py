@@ -12,8 +12,10 @@ import pytest
 from project_scenes import Bench, document_of, ops, text_edit
 from test_damage import IDA, projects_of
 
+from studio.audio.kept_loudness import LoudnessStore
 from studio.errors import FileDamaged, FormatNewer, StorageFailed
 from studio.project.folder import LastPosition, read_last_position
+from studio.project.judgement import read_judgement
 from studio.project.takes import read_take_record
 from studio.storage.disk import Disk
 from studio.storage.records import Record, RecordFormat
@@ -155,9 +157,22 @@ def test_every_earlier_format_opens(bench: Bench, studio: str, is_saved: bool) -
         ("Ida", "One, changed."),
         ("Ida", "This is line 2."),
     ]
-    assert session.document.settings.seed == 7
+    document, is_newer = session.document, studio in ("studio 8", "studio 9")
+    assert document.settings.seed == 7
     (take,) = session.take_store
     assert (take.text, take.voice) == ("One, changed.", "Ida")
+    assert take.source == ("recording" if is_newer else None)
+    assert [one.text for one in document.comments.values()] == ["Slower."] * is_newer
+    assert document.starred_takes == (take.take_id,) * is_newer
+    assert document.settings.gap_s == 0.25 * is_newer
+    assert {name: (one.gap_s, one.pan) for name, one in document.characters.items()} == (
+        {"ida": (0.5, -0.5 if studio == "studio 9" else 0.0)} if is_newer else {}
+    )
+    assert (read_last_position(root) is not None) == is_newer
+    judgement = read_judgement(root)
+    level = LoudnessStore(bench.root / "loudness.json").find("k" * 32)
+    assert (judgement and judgement.report.too_few) == ((("Tom", None, 4),) if is_newer else None)
+    assert (level and level.find_loudness("mp3 128").lufs) == (-16.0 if is_newer else None)
     assert dict(session.folder.read_pending()) == {f"{2:012x}": None, f"{0:012x}": 5}
     while session.can_undo:
         session.undo(IDA, session.rev)
