@@ -24,6 +24,7 @@ import numpy as np
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.audio.decode import DEFAULT_LIMITS, AudioInfo, DecodeLimits, decode, probe
 from studio.errors import AudioRejected, Cancelled
+from studio.storage.disk import is_full_error, storage_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def decode_guarded(
     Raises:
         AudioRejected: As `decode`; also when the child crashed or passed its bounds.
         Cancelled: Nobody waits for it any more.
+        StorageFailed: The system's temporary folder has no room for the samples.
     """
     name = display_name or path.name
     with tempfile.TemporaryDirectory(prefix="tableread-decode-") as folder:
@@ -119,6 +121,9 @@ def _run_guarded(order: bytes, timeout_s: float) -> int | None:
 
 
 def _read_result(folder: Path, name: str, code: int | None) -> tuple[AudioInfo, Clip]:
+    if code and code > 1 and is_full_error(failed := OSError(code, os.strerror(code))):
+        with storage_errors(Path(name)):
+            raise failed
     try:
         answer = json.loads((folder / _RESULT_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -167,15 +172,19 @@ def _run_child() -> None:
     order = json.load(sys.stdin)
     _apply_limits(ProcessLimits(**order["bounds"]))
     folder = Path(order["folder"])
-    answer = _decode_to_folder(order, folder)
-    (folder / _RESULT_FILE).write_text(json.dumps(answer), encoding="utf-8")
+    try:
+        answer = _decode_to_folder(order, folder)
+        (folder / _RESULT_FILE).write_text(json.dumps(answer), encoding="utf-8")
+    except OSError as error:  # the disk of the folder has no room
+        sys.exit(error.errno)
 
 
 def _decode_to_folder(order: dict[str, Any], folder: Path) -> dict[str, Any]:
     path, name, limits = Path(order["path"]), order["name"], DecodeLimits(**order["limits"])
     try:
         info = probe(path, limits=limits, display_name=name)
-        decode(path, limits=limits, display_name=name).samples.tofile(folder / _SAMPLES_FILE)
+        samples = decode(path, limits=limits, display_name=name).samples
+        (folder / _SAMPLES_FILE).write_bytes(samples.data)
     except AudioRejected as error:
         return {"rejected": str(error if _has_spare_memory() else _build_limit_error(name))}
     except MemoryError:

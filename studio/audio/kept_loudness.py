@@ -20,7 +20,7 @@ from studio.audio.loudness import Loudness
 from studio.audio.mastering import Master, Mastering
 from studio.audio.timeline import Timeline
 from studio.errors import FormatNewer, StorageFailed
-from studio.storage.disk import Disk, storage_errors
+from studio.storage.disk import Disk, read_file, storage_errors
 from studio.storage.records import RecordFormat
 
 log = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class LoudnessStore:
 
 def _read(path: Path) -> dict[str, Measurement]:
     try:
-        return _ADAPTER.validate_python(_FORMAT.decode(path.read_bytes())["scenes"])
+        return _ADAPTER.validate_python(_FORMAT.decode(read_file(path))["scenes"])
     except FileNotFoundError:
         return {}
     except _UNREADABLE_ERRORS as error:

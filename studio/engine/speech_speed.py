@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from studio.errors import FormatNewer, StorageFailed
-from studio.storage.disk import Disk
+from studio.storage.disk import Disk, read_file
 from studio.storage.records import RecordFormat
 
 log = logging.getLogger(__name__)
@@ -183,7 +183,7 @@ class SpeechSpeeds:
 
 def _read(path: Path, machine: str) -> dict[str, list[float]]:
     try:
-        record = _FORMAT.decode(path.read_bytes())
+        record = _FORMAT.decode(read_file(path))
         if record["machine"] != machine:
             return {}
         return {

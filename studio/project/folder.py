@@ -51,7 +51,14 @@ from studio.project.snapshot import (
     read_snapshot,
 )
 from studio.project.takes import is_unused_take
-from studio.storage.disk import Disk, hash_file, read_json, storage_errors
+from studio.storage.disk import (
+    Disk,
+    hash_file,
+    open_file,
+    read_file,
+    read_json,
+    storage_errors,
+)
 from studio.storage.json_bounds import BoundedModel
 from studio.storage.records import LOST_ERRORS, RecordFormat, set_aside
 
@@ -137,7 +144,7 @@ class ProjectFolder:
         self.notices: list[str] = []
 
     def _check_presence(self) -> None:
-        if not any((self.root / name).is_file() for name in (JOURNAL_FILE, SNAPSHOT_FILE)):
+        if not _has_files(self.root):
             raise NotFound("This project isn't there any more.")
 
     @staticmethod
@@ -171,15 +178,18 @@ class ProjectFolder:
             FormatNewer: A newer studio wrote one of them.
         """
         snapshot, is_saved = self._read_snapshot()
-        if not self._has_intact_journal(snapshot):
+        is_intact_journal = self._has_intact_journal(snapshot)
+        if not is_intact_journal:
             snapshot, is_saved = self._repair_journal(snapshot), False
         self.disk.remove(self.root / SEGMENTS_FOLDER)
         try:
             journal, history, edit_ids = self._replay(snapshot)
         except UNFIT_ERRORS:  # the lines are whole, but don't fit each other
+            is_intact_journal = False
             snapshot, is_saved = self._repair_journal(snapshot), False
             journal, history, edit_ids = self._replay(snapshot)
         self.set_aside_damaged(_POSITION_FILE, POSITION_FORMAT, "The last position is lost.")
+        self._compare_position(history.marks.rev, is_said=not is_intact_journal)
         if not is_saved:
             self.save_snapshot(
                 ProjectSnapshot(history.document, history.marks, journal.size_bytes, edit_ids)
@@ -204,6 +214,27 @@ class ProjectFolder:
             )
         return journal, history, tuple(edit_ids)
 
+    def _compare_position(self, rev: int, *, is_said: bool) -> None:
+        """Tell by the last position that whole lines lack at the journal's end.
+
+        It alone knows that there were more: such an end is like that of any other journal.
+
+        Args:
+            rev: The latest revision that is there.
+            is_said: Whether a notice has said already that changes are lost.
+        """
+        record = _read_position(self.root)
+        known = record.get("rev")
+        lost = known - rev if isinstance(known, int) else 0
+        if lost <= 0:
+            return
+        if not is_said:
+            changes = "change" if lost == 1 else f"{lost} changes"
+            self.notices.append(
+                f"{JOURNAL_FILE} lacks the latest {changes}: it was cut off, or is an older copy."
+            )
+        POSITION_FORMAT.write(self.disk, self.root / _POSITION_FILE, {**record, "rev": rev})
+
     def _has_intact_journal(self, snapshot: ProjectSnapshot) -> bool:
         path = self.root / JOURNAL_FILE
         with storage_errors(path):
@@ -211,6 +242,8 @@ class ProjectFolder:
                 return not snapshot.journal_bytes
             try:
                 return is_intact(path, snapshot.journal_bytes, snapshot.marks.rev)
+            except PermissionError as error:
+                raise _build_access_error(path, error) from error
             except OSError as error:
                 if error.errno not in LOST_ERRORS or not snapshot.document.lines:
                     raise
@@ -273,7 +306,7 @@ class ProjectFolder:
         """The lines that a render still has to make, in order, with a new seed if one is wanted."""
         self.set_aside_damaged(PENDING_FILE, PENDING_FORMAT, "Press Render to go on.")
         try:
-            pending = PENDING_FORMAT.decode((self.root / PENDING_FILE).read_bytes())["lines"]
+            pending = PENDING_FORMAT.decode(read_file(self.root / PENDING_FILE))["lines"]
             return _PENDING_ADAPTER.validate_python(pending)
         except (OSError, ValueError, LookupError, FormatNewer):
             return {}
@@ -305,11 +338,13 @@ class ProjectFolder:
         """
         path = self.root / name
         try:
-            kind.decode(path.read_bytes())
+            kind.decode(read_file(path))
         except FormatNewer as error:
             self.notices.append(f"{name} is left out. {error}")
         except FileNotFoundError:
             pass
+        except PermissionError as error:
+            self.notices.append(f"{name} can't be read: {error.strerror}. {remedy}")
         except (OSError, ValueError):
             with storage_errors(path):
                 kept = set_aside(self.disk, path)
@@ -332,12 +367,14 @@ class ProjectFolder:
         journal = self.root / JOURNAL_FILE
         journal_bytes = journal.stat().st_size if journal.exists() else 0
         try:
-            data = path.read_bytes()
+            data = read_file(path)
             snapshot = decode_snapshot(data)
         except FileNotFoundError:
             return ProjectSnapshot(), False
         except FormatNewer:
             raise
+        except PermissionError as error:
+            raise _build_access_error(path, error) from error
         except _UNREADABLE_ERRORS as error:
             if not journal_bytes:
                 raise StorageFailed(
@@ -359,6 +396,13 @@ _UNREADABLE_ERRORS = (OSError, ValueError, LookupError, TypeError)
 _PENDING_ADAPTER: TypeAdapter[dict[LineId, int | None]] = TypeAdapter(dict[LineId, int | None])
 
 
+def _build_access_error(path: Path, error: OSError) -> StorageFailed:
+    return StorageFailed(
+        f"“{path.name}” of this project can't be read: {error.strerror}. Give the studio the right "
+        f"to read its folder ({path.parent.name})."
+    )
+
+
 def _describe_recovery(found: Recovery) -> str:
     if not found.lost:
         return f"{JOURNAL_FILE} was damaged; no change is lost, and undo goes less far back."
@@ -377,7 +421,7 @@ def check_version(root: Path) -> None:
     Raises:
         FormatNewer: A newer studio wrote it.
     """
-    with suppress(OSError, ValueError), (root / SNAPSHOT_FILE).open("rb") as file:
+    with suppress(OSError, ValueError), open_file(root / SNAPSHOT_FILE) as file:
         if not SNAPSHOT_FORMAT.is_current(file.read(_HEAD_BYTES)):
             file.seek(0)
             SNAPSHOT_FORMAT.decode(file.read())
@@ -389,7 +433,7 @@ def read_summary(root: Path) -> ProjectSummary:
     Raises:
         OSError, ValueError, LookupError, TypeError, FormatNewer: Its snapshot can't be read.
     """
-    record = SNAPSHOT_FORMAT.decode((root / SNAPSHOT_FILE).read_bytes())
+    record = SNAPSHOT_FORMAT.decode(read_file(root / SNAPSHOT_FILE))
     edited_at_s = HistoryRecord.model_validate(record["history"]).at_s
     audio_s, lines = float(record["audio_s"]), record["lines"]
     numbered = _count_numbered(lines)
@@ -403,8 +447,12 @@ def _count_numbered(lines: Iterable[Mapping[str, Any]]) -> int:
     return sum(line.get("kind") != LineKind.SILENCE for line in lines)
 
 
-def recover_summary(root: Path) -> ProjectSummary | None:
+def recover_summary(root: Path, refused: str | None = None) -> ProjectSummary | None:
     """The summary of a project whose snapshot can't be read, as far as its history goes.
+
+    Args:
+        root: Its folder.
+        refused: Why the system doesn't let the snapshot be read; None if that is damaged.
 
     Returns:
         None if the folder isn't a project's, or is being removed.
@@ -413,27 +461,38 @@ def recover_summary(root: Path) -> ProjectSummary | None:
         check_version(root)
     except FormatNewer as error:
         return _summarize_newer(root, str(error))
-    if not any((root / name).is_file() for name in (SNAPSHOT_FILE, JOURNAL_FILE)):
+    if not _has_files(root):
         return None
     problem = f"{SNAPSHOT_FILE} is damaged. Open the project to mend it from its history."
+    if refused is not None:
+        problem = f"{SNAPSHOT_FILE} can't be read: {refused}."
     found = Recovery(Document())
     try:
         found = recover_document(root / JOURNAL_FILE, Document(), 0, 0)
     except FormatNewer as newer:
         problem = str(newer)
     except _UNREADABLE_ERRORS:
-        problem = f"{SNAPSHOT_FILE} is damaged, and {JOURNAL_FILE} can't be read."
+        if refused is None:
+            problem = f"{SNAPSHOT_FILE} is damaged, and {JOURNAL_FILE} can't be read."
     document = found.document
     name = document.name or f"Damaged project {root.name}"
     lines, numbered = len(document.order), count_numbered(document)
     return ProjectSummary(root.name, name, found.latest_at_s, lines, 0.0, numbered, problem)
 
 
+def _has_files(root: Path) -> bool:
+    """Whether a folder has what makes it a project's, as far as the system tells."""
+    try:
+        return any((root / name).is_file() for name in (SNAPSHOT_FILE, JOURNAL_FILE))
+    except OSError:  # it may not be looked into
+        return True
+
+
 def _summarize_newer(root: Path, problem: str) -> ProjectSummary:
     """What is known of a project of a newer version: as much as is where it is today."""
     record: Any = {}
     with suppress(OSError, ValueError):
-        record = read_json((root / SNAPSHOT_FILE).read_bytes())
+        record = read_json(read_file(root / SNAPSHOT_FILE))
     name, lines = record.get("name"), record.get("lines")
     edited_at_s = 0.0
     with suppress(OSError):
@@ -532,16 +591,29 @@ class LastPosition(BoundedModel):
 
 def read_last_position(root: Path) -> LastPosition | None:
     """Read the last position from a project's folder; None if there is none."""
+    record = _read_position(root)
     try:
-        record = POSITION_FORMAT.decode((root / _POSITION_FILE).read_bytes())
         known = {name: one for name, one in record.items() if name in LastPosition.model_fields}
         return LastPosition.model_validate(known)
-    except (OSError, ValueError, FormatNewer):
+    except ValueError:
         return None  # the page then starts at the top, and the project opens anyway
 
 
-def save_last_position(root: Path, place: LastPosition, disk: Disk) -> LastPosition:
+def _read_position(root: Path) -> dict[str, Any]:
+    """The record of the last position; empty if there is none that can be read."""
+    with suppress(OSError, ValueError, FormatNewer):
+        return POSITION_FORMAT.decode(read_file(root / _POSITION_FILE))
+    return {}
+
+
+def save_last_position(root: Path, place: LastPosition, disk: Disk, rev: int) -> LastPosition:
     """Save a position under the next number; its lines needn't exist any more.
+
+    Args:
+        root: The project's folder.
+        place: The position.
+        disk: Writes it.
+        rev: The project's latest revision.
 
     Raises:
         StorageFailed: It can't be written; the earlier one stays.
@@ -549,7 +621,7 @@ def save_last_position(root: Path, place: LastPosition, disk: Disk) -> LastPosit
     previous = read_last_position(root)
     number = previous.number + 1 if previous else 1
     kept = place.model_copy(update={"number": number})
-    POSITION_FORMAT.write(disk, root / _POSITION_FILE, kept.model_dump())
+    POSITION_FORMAT.write(disk, root / _POSITION_FILE, {**kept.model_dump(), "rev": rev})
     return kept
 
 
@@ -592,7 +664,9 @@ def check_recording(path: Path) -> None:
         AudioRejected: It has changed since it was added.
     """
     found = _HASHED_NAME.search(path.name)
-    if found and path.is_file() and hash_file(path)[:_HASH_CHARS] != found[1]:
+    if not found or not path.exists():
+        return
+    if not path.is_file() or hash_file(path)[:_HASH_CHARS] != found[1]:
         raise AudioRejected(
             f"The recording “{path.name}” has changed on the disk since it was added. Add it again."
         )

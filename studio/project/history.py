@@ -25,7 +25,7 @@ from studio.errors import Conflict, EngineBusy, FormatNewer, StorageFailed
 from studio.project.characters import PAN
 from studio.project.delta import Delta, apply_delta, diff_documents, read_delta, still_applies
 from studio.project.document import Document
-from studio.storage.disk import Disk, read_json, storage_errors
+from studio.storage.disk import Disk, open_file, read_json, storage_errors
 from studio.storage.json_bounds import has_too_many_values
 from studio.storage.records import Record, RecordFormat
 
@@ -219,7 +219,7 @@ def read_entries(path: Path) -> Iterator[StoredEntry]:
         FormatNewer: A newer studio wrote one of them.
     """
     start = 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while line := file.readline(_MAX_IMPORTED_BYTES):
             entry = None if has_too_many_values(line) else decode_entry(line)
             if entry is None:
@@ -244,7 +244,7 @@ def is_intact(path: Path, known_bytes: int = 0, known_rev: int = 0) -> bool:
     """
     start, before = 0, b""
     rev, is_placed = (None, False) if known_bytes else (known_rev, True)
-    with path.open("rb") as file:
+    with open_file(path) as file:
         for line in file:
             is_placed = is_placed or (start == known_bytes and rev == known_rev)
             if not _fits_checksum(line):

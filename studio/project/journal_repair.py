@@ -28,6 +28,7 @@ from studio.project.history import (
     follows,
     is_torn,
 )
+from studio.storage.disk import open_file
 
 _LINE_START = re.compile(rb'(?=\{"sum":"[0-9a-f]{8}","entry":)')
 UNFIT_ERRORS = (LookupError, ValueError, TypeError, AssertionError)
@@ -93,7 +94,7 @@ def read_pieces(path: Path) -> Iterator[Piece]:
         FormatNewer: A newer studio wrote one of the entries.
     """
     start = 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         for line in file:
             # Damage to the end of a line joins it with the next one.
             for part in filter(None, _LINE_START.split(line)):

@@ -39,7 +39,7 @@ from studio.project.line_states import ProjectState
 from studio.project.takes import build_voice_key
 from studio.project.word_timing import read_words
 from studio.quality.checks import ExpectedSpeech, QualityReport
-from studio.storage.disk import Disk
+from studio.storage.disk import Disk, read_file
 from studio.storage.records import RecordFormat
 
 JUDGE_FORMAT = RecordFormat("The judgement of the checks")
@@ -73,7 +73,7 @@ _ADAPTER: TypeAdapter[Judgement] = TypeAdapter(Judgement)
 def read_judgement(root: Path) -> Judgement | None:
     """Read a project's judgement; None if there is none, or none that can be read."""
     try:
-        return _ADAPTER.validate_python(JUDGE_FORMAT.decode((root / JUDGE_FILE).read_bytes()))
+        return _ADAPTER.validate_python(JUDGE_FORMAT.decode(read_file(root / JUDGE_FILE)))
     except (OSError, ValueError, FormatNewer):
         return None  # it can be judged again
 

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Annotated, Any, BinaryIO, Literal
 
@@ -178,7 +179,7 @@ def unpack(
             raise BadInput(_TOO_LARGE)
         left_values = _SPARE_VALUES + _RECORD_VALUES * len(records)
         for member in members:
-            left_values -= _unpack_member(archive, member, target)
+            left_values -= _unpack_member(archive, member, target, disk)
             if left_values < 0:
                 raise BadInput(_TOO_LARGE)
     except _DAMAGED_ERRORS as error:
@@ -191,8 +192,16 @@ def _is_record(member: zipfile.ZipInfo) -> bool:
     return member.filename.endswith(".json") and member.filename.startswith(layout.TAKES_FOLDER)
 
 
-def _unpack_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> int:
+def _unpack_member(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, disk: Disk
+) -> int:
     """Unpack a file; returns how many values it holds if it is a take's record."""
+    if "/" not in member.filename:  # the lines, which survive a power failure from now on
+        with archive.open(member) as source:
+            disk.write_whole(
+                target / member.filename, iter(partial(source.read, _AT_ONCE_BYTES), b"")
+            )
+        return 0
     path = f"{target}{os.sep}{member.filename}"
     try:
         # Not by a `Path`, which takes a tenth of the time, as there may be 100,000.

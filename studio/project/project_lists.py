@@ -21,6 +21,7 @@ from studio.project.session import ProjectSession
 from studio.project.takes import find_unused_takes, is_recorded
 from studio.storage.disk import DiskUsage, measure_files
 from studio.storage.file_cache import FileState, StateCache, read_state
+from studio.storage.records import LOST_ERRORS
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class ProjectLists:
             return self._summaries.get(str(root), state, lambda: _summarize(root))
         except OSError as error:
             log.warning("project %s can't be read: %s", root, error)
-            return recover_summary(root)
+            return recover_summary(root, None if error.errno in LOST_ERRORS else error.strerror)
 
     def find_reclaimable(
         self, root: Path, session: ProjectSession | None

@@ -504,9 +504,9 @@ class Projects:
         document = Document(name, lines=by_id, order=tuple(by_id), settings=settings)
         check_bounds(Document(), document)
         document = VoiceResolver(self._deps).cast_new_names(document, Document())
-        project_id = _generate_id()
-        ProjectFolder.create(self._root / project_id, document, time.time(), self._disk)
-        return self.open(project_id)
+        return self._create_from(
+            lambda folder: ProjectFolder.create(folder, document, time.time(), self._disk)
+        )
 
     def _open_session(self, root: Path) -> ProjectSession:
         check_version(root)

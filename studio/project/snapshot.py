@@ -14,6 +14,7 @@ from studio.dialog.gaps import GAP
 from studio.project.characters import PAN
 from studio.project.document import Document, encode_document, read_document
 from studio.project.history import Marks
+from studio.storage.disk import read_file
 from studio.storage.records import MAX_TIME_S, RecordFormat, add_checksum
 
 SNAPSHOT_FORMAT = RecordFormat(
@@ -117,7 +118,7 @@ def read_snapshot(path: Path) -> ProjectSnapshot:
         OSError, ValueError, KeyError, TypeError: It can't be read.
         FormatNewer: It was made by a newer studio.
     """
-    return decode_snapshot(path.read_bytes())
+    return decode_snapshot(read_file(path))
 
 
 def decode_snapshot(data: bytes) -> ProjectSnapshot:

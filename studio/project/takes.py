@@ -32,8 +32,15 @@ from studio.errors import FileDamaged, FormatNewer, NotFound, StorageFailed
 from studio.hearing.word_check import WordCheck
 from studio.project.document import Document
 from studio.quality.checks import QualityIssue, TakeMetrics
-from studio.storage.disk import Disk, DiskUsage, measure_checksum, storage_errors
-from studio.storage.records import RecordFormat, check_sum
+from studio.storage.disk import (
+    Disk,
+    DiskUsage,
+    check_is_file,
+    measure_checksum,
+    read_file,
+    storage_errors,
+)
+from studio.storage.records import RecordFormat, check_sum, restore_rows
 
 TAKE_FORMAT = RecordFormat("The record of a take", further=frozenset({"source"}))
 _WAV_HEADER_BYTES = 44
@@ -176,8 +183,9 @@ def _read_record(folder: Path, take_id: str, *, has_audio: bool = True) -> Take:
     """
     line_id, record = folder.name, f"{folder}{os.sep}{take_id}.json"
     try:
+        check_is_file(record)
         with open(record, "rb") as file:  # noqa: PTH123
-            data = file.read()
+            data = restore_rows(file.read())
         if TAKE_FORMAT.is_current(data):
             check_sum(data)
             take = _TAKE_ADAPTER.validate_json(data)
@@ -207,6 +215,7 @@ def _holds_samples(path: str, samples: int) -> bool:
         size_bytes = os.stat(path).st_size  # noqa: PTH116 - as in `_read_record`
         if size_bytes == _WAV_HEADER_BYTES + 2 * samples:
             return True
+        check_is_file(path)
         with wave.open(path, "rb") as audio:
             shortest = audio.getnframes() * audio.getsampwidth()
             return audio.getnframes() == samples and size_bytes >= shortest
@@ -544,7 +553,7 @@ def find_unused_takes(takes: Path, document: Document) -> list[Path]:
 def is_recorded(audio: Path) -> bool:
     """Whether a take's record says that it was recorded, as no rendering brings it back."""
     try:
-        return TAKE_FORMAT.decode(audio.with_suffix(".json").read_bytes()).get("source") is not None
+        return TAKE_FORMAT.decode(read_file(audio.with_suffix(".json"))).get("source") is not None
     except (OSError, ValueError, FormatNewer):
         return False
 

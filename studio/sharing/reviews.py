@@ -18,9 +18,9 @@ from pydantic import Field, TypeAdapter
 from studio.engine.event_log import EventLog
 from studio.errors import Conflict, FileDamaged, FormatNewer, NotFound, StorageFailed
 from studio.services.studio import Studio
-from studio.storage.disk import Disk, storage_errors
+from studio.storage.disk import Disk, read_file, storage_errors
 from studio.storage.file_cache import FileState, read_state
-from studio.storage.records import MAX_TIME_S, RecordFormat, set_aside
+from studio.storage.records import LOST_ERRORS, MAX_TIME_S, RecordFormat, set_aside
 
 log = logging.getLogger(__name__)
 
@@ -214,14 +214,16 @@ class ReviewLinks:
     def _read(self) -> list[ReviewLink]:
         self._newer = None
         try:
-            record = LINKS_FORMAT.decode(self._path.read_bytes())
+            record = LINKS_FORMAT.decode(read_file(self._path))
             return _LINKS_ADAPTER.validate_python(record["links"])
         except FileNotFoundError:
             return []
         except FormatNewer as error:
             log.warning("%s", error)
             self._newer = error
-        except (ValueError, LookupError) as error:
+        except (OSError, ValueError, LookupError) as error:
+            if isinstance(error, OSError) and error.errno not in LOST_ERRORS:
+                raise
             with suppress(StorageFailed):
                 kept = set_aside(self._disk, self._path)
                 self._disk.remove(self._path)

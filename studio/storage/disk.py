@@ -10,10 +10,12 @@ import math
 import os
 import secrets
 import shutil
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -242,13 +244,35 @@ def list_folders(root: Path, *, links: bool = False) -> list[str]:
         )
 
 
+def check_is_file(path: str | os.PathLike[str]) -> None:
+    """Check that a path is a file's: opening a pipe would wait for ever.
+
+    Raises:
+        OSError: There is none; an `IsADirectoryError` where something else is in its place.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a string, for thousands of files
+        raise IsADirectoryError(errno.EISDIR, "Something else is in the place of this file")
+
+
+def open_file(path: Path) -> BufferedReader:
+    """Open a file to be read; raises as `check_is_file`, or if it can't be opened."""
+    check_is_file(path)
+    return path.open("rb")
+
+
+def read_file(path: Path) -> bytes:
+    """Read a whole file; raises as `open_file`."""
+    with open_file(path) as file:
+        return file.read()
+
+
 def hash_file(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal digits.
 
     Raises:
         OSError: It can't be read.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -259,7 +283,7 @@ def measure_checksum(path: Path) -> int:
         OSError: It can't be read.
     """
     checksum = 0
-    with path.open("rb", buffering=0) as file:
+    with open_file(path) as file:
         while block := file.read(_BLOCK_BYTES):
             checksum = zlib.crc32(block, checksum)
     return checksum

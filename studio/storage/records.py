@@ -6,9 +6,11 @@ checksum nor, in most kinds of file, a version; such a file counts as version 0.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import json
 import re
+import secrets
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.errors import FormatNewer
-from studio.storage.disk import Disk, read_json
+from studio.storage.disk import Disk, open_file, read_file, read_json
 
 MAX_TIME_S = 253_402_300_000.0
 """In the year 9999, the last that dates can have."""
@@ -27,7 +29,8 @@ Step = Callable[[Record], Record]
 
 _OPENING = b"{\n"
 _SUM_ROW = re.compile(rb'\{\n "sum": "([0-9a-f]{8})",\n')
-_VERSION = re.compile(rb'"version": ?(\d{1,9})\b')
+_VERSION = re.compile(rb'"version": ?(\d{1,9})(?=\s*[,}])')
+_MAX_VERSION = 10**9
 _HEAD_BYTES = 256
 
 
@@ -85,6 +88,7 @@ class RecordFormat:
             ValueError: It is malformed, or has changed since it was written.
             FormatNewer: A newer studio wrote it.
         """
+        data = restore_rows(data)
         if not by_hand:
             check_sum(data)
         record = read_json(data)
@@ -102,7 +106,7 @@ class RecordFormat:
         """
         record = dict(record)
         version = record.pop("version", 0)
-        if type(version) is not int or version < 0:  # neither 1.0 nor true
+        if type(version) is not int or not 0 <= version < _MAX_VERSION:  # neither 1.0 nor true
             raise ValueError("its version is no whole number")
         if version > self.newest:
             raise FormatNewer(
@@ -131,7 +135,7 @@ class RecordFormat:
     def keep_original(self, disk: Disk, path: Path) -> None:
         """Copy a file of another version, before it is replaced by one of this version."""
         try:
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 head = file.read(_HEAD_BYTES)
         except OSError:
             return
@@ -155,13 +159,13 @@ def set_aside(disk: Disk, path: Path) -> Path:
         OSError, StorageFailed: It can't be read or written.
     """
     try:
-        checksum = f"{zlib.crc32(path.read_bytes()):08x}"
+        checksum, keep = f"{zlib.crc32(read_file(path)):08x}", disk.copy
     except OSError as error:
         if error.errno not in LOST_ERRORS:
             raise
-        checksum = "unread"
+        checksum, keep = f"unread-{secrets.token_hex(4)}", disk.move
     kept = path.with_name(f"{path.stem}.damaged-{checksum}{path.suffix}")
-    (disk.move if checksum == "unread" else disk.copy)(path, kept)
+    keep(path, kept)
     return kept
 
 
@@ -170,8 +174,21 @@ def add_checksum(data: bytes) -> bytes:
     return _OPENING + b' "sum": "%08x",\n' % zlib.crc32(data) + data[len(_OPENING) :]
 
 
+def restore_rows(data: bytes) -> bytes:
+    """A file's content as it was written, where another program put other ends to its rows.
+
+    Or a mark of UTF-8 before them: neither can be a part of its JSON.
+    """
+    if b"\r" in data[:_HEAD_BYTES] or data.startswith(codecs.BOM_UTF8):
+        return data.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
+    return data
+
+
 def check_sum(data: bytes) -> None:
     """Check that a file is as it was written; those of the first studios have no checksum.
+
+    Args:
+        data: Its content, as `restore_rows` returns it.
 
     Raises:
         ValueError: It has changed.

@@ -20,7 +20,7 @@ from pydantic import (
 
 from studio.dialog.model import clean_name, name_key
 from studio.errors import BadInput, Conflict, FormatNewer, NameRejected, NotFound, StorageFailed
-from studio.storage.disk import Disk
+from studio.storage.disk import Disk, read_file
 from studio.storage.records import RecordFormat
 from studio.voices.speaker import NEUTRAL
 
@@ -343,7 +343,7 @@ def read_record(path: Path) -> SpeakerRecord:
         StorageFailed: It is missing or holds something else.
     """
     try:
-        return parse_record(path.read_bytes())
+        return parse_record(read_file(path))
     except (OSError, ValueError, BadInput, FormatNewer) as error:
         reason = _summarize_error(error)
         raise StorageFailed(

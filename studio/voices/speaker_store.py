@@ -17,13 +17,16 @@ from studio.audio.clip import Clip, write_wav
 from studio.errors import Conflict, NotFound, StorageFailed
 from studio.storage.disk import (
     Disk,
+    check_is_file,
     list_folders,
     measure_checksum,
     open_atomic,
+    open_file,
+    read_file,
     storage_errors,
 )
 from studio.storage.file_cache import FileCache
-from studio.storage.records import check_sum
+from studio.storage.records import check_sum, restore_rows
 from studio.storage.trash import TRASH_RETENTION_S, TrashFolder
 from studio.voices.speaker import MoodSample, RemovedSpeaker, SampleVersion, Speaker
 from studio.voices.speaker_record import (
@@ -178,7 +181,7 @@ class SpeakerStore:
         checksums = {name: measure_checksum(unfinished / name) for name in clips}
         record = record.with_fields(checksums=checksums)
         write_record(unfinished / RECORD_FILE, record)
-        unfinished.rename(self.folder(speaker_id))
+        Disk().move(unfinished, self.folder(speaker_id))
         return build_speaker(self.folder(speaker_id), record)
 
 
@@ -376,7 +379,7 @@ def _read_state(path: Path) -> tuple[int, int, int] | None:
 
 def _fits_checksum(path: Path) -> bool:
     try:
-        check_sum(path.read_bytes())
+        check_sum(restore_rows(read_file(path)))
     except ValueError:
         return False
     return True
@@ -392,11 +395,12 @@ def _read_name(path: Path) -> str:
 
 def _read_length_s(path: Path) -> float | None:
     try:
+        check_is_file(path)
         return float(soundfile.info(path).duration)
     except (OSError, RuntimeError):
         return None
 
 
 def _copy_recording(source: Path, target: Path) -> None:
-    with source.open("rb") as recording, open_atomic(target) as file:
+    with open_file(source) as recording, open_atomic(target) as file:
         shutil.copyfileobj(recording, file)

@@ -203,6 +203,7 @@ def test_a_place_is_kept_in_a_file_of_its_own(
     place = {"line_id": None, "heard": None, "by": "pins"}
     assert client.put(f"{scene.path}/place", json=place).json() == {"number": 1}
     kept = json.loads((folder / "place.json").read_bytes())
+    assert kept.pop("rev") == client.get(scene.path).json()["rev"]
     assert {name: one for name, one in kept.items() if name not in ADDED} == place | {"number": 1}
 
 

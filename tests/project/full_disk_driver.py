@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,13 +16,17 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1]))
 sys.path.append(str(Path(__file__).parents[1] / "server"))
 
+import numpy as np
 from fastapi.testclient import TestClient
 from project_scenes import until
 from scenes import dialog_of
 from speech_client import app_of
 
+from studio.audio.clip import Clip, write_wav
+from studio.audio.guarded_decode import decode_guarded
 from studio.backends.base import SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
+from studio.errors import StudioError
 from studio.services.studio import Studio, StudioOptions
 
 LINES = 40
@@ -37,12 +42,15 @@ class Counting(DraftBackend):
 
 
 def main(root: Path) -> None:
+    tempfile.tempdir = str(root)
     voice = Counting(workers=2)
     studio = Studio.open(StudioOptions(root / "workspace", "draft"), lambda _: voice)
     with studio:
         session = studio.projects.create("Scene", dialog_of(LINES))
         session.save(now=True)
         found: dict[str, object] = {}
+        recording = root / "bell.wav"
+        write_wav(recording, Clip(np.full(12_000, 0.1, np.float32)))
         filler = root / "filler"
         filler.write_bytes(bytes(shutil.disk_usage(root).free - 500_000))
         session.render(None)
@@ -58,6 +66,10 @@ def main(root: Path) -> None:
             body = {"input": TEXT, "response_format": "pcm"}
             answer = client.post("/v1/audio/speech", json=body)
             found["speech"] = [answer.status_code, len(answer.content)]
+            try:
+                decode_guarded(recording)
+            except StudioError as error:
+                found["recording"] = f"{type(error).__name__}: {error}"
             filler.unlink()
             (root / "rest").unlink(missing_ok=True)
             found["speech later"] = len(client.post("/v1/audio/speech", json=body).content)

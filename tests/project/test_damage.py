@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import hashlib
 import io
+import os
 import random
 import re
 import shutil
@@ -37,7 +39,15 @@ from voice_like import voice_like
 
 from studio.audio.clip import Clip
 from studio.audio.file_tags import Cover
-from studio.errors import AudioRejected, BadInput, Conflict, FileDamaged, NotFound, StudioError
+from studio.errors import (
+    AudioRejected,
+    BadInput,
+    Conflict,
+    FileDamaged,
+    NotFound,
+    StorageFailed,
+    StudioError,
+)
 from studio.project.cover import read_project_cover, save_project_cover
 from studio.project.folder import (
     LastPosition,
@@ -119,7 +129,7 @@ def workspace(bench: Bench) -> Path:
         session.edit(ops(text_edit(line_id, f"Changed “{number}”, Ä.")), IDA, session.rev)
     session.folder.write_pending({f"{number:012x}": number for number in range(4, 6)})
     place = LastPosition(line_id=f"{2:012x}", by="ida")
-    save_last_position(root, place, bench.disk)
+    save_last_position(root, place, bench.disk, session.rev)
     save_project_cover(session.folder, Cover(jpeg()))
     bench.kill(session)
     library = SpeakerLibrary(bench.root / "home" / "speakers")
@@ -141,6 +151,11 @@ class Observed:
 
     seen: tuple[Any, ...]
     said: str
+
+
+def content_of(path: Path) -> bytes | None:
+    """None where something else is in the place of the file, as a pipe."""
+    return path.read_bytes() if path.is_file() else None
 
 
 def observe(bench: Bench, home: Path) -> Observed:
@@ -166,15 +181,15 @@ def observe(bench: Bench, home: Path) -> Observed:
         takes = [list_plain_fields(take) for line in session.document for take in
                  store.list_for_line(line.line_id)]  # fmt: skip
         voices = [
-            (replace(one, sample=None, moods=()), one.sample and one.sample.read_bytes())
+            (replace(one, sample=None, moods=()), one.sample and content_of(one.sample))
             for one in library.list()
         ]
         voices += [
-            (mood.mood, mood.transcript, mood.path.read_bytes())
+            (mood.mood, mood.transcript, content_of(mood.path))
             for one in library.list()
             for mood in one.moods
         ]
-        recordings = {path.name: path.read_bytes() for path in (root / "audio").iterdir()}
+        recordings = {path.name: content_of(path) for path in (root / "audio").iterdir()}
         pending = tuple(session._state.folder.read_pending().items())
         place = read_last_position(root)
         cover = read_project_cover(root)
@@ -258,6 +273,80 @@ def test_a_file_of_which_more_has_changed_is_never_silent(
     again = observe(bench, workspace)
     assert again.seen[0] == now.seen[0]
     assert "edits.jsonl" not in again.said, "it is said once"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs pipes in folders")
+def test_nobody_waits_for_a_pipe_in_the_place_of_a_file(bench: Bench, workspace: Path) -> None:
+    usual = observe(bench, workspace)
+    kept = bench.root / "kept"
+    shutil.copytree(workspace, kept)
+    for path in sorted(path.relative_to(kept) for path in kept.rglob("*.*") if path.is_file()):
+        shutil.rmtree(workspace)
+        shutil.copytree(kept, workspace)
+        (workspace / path).unlink()
+        os.mkfifo(workspace / path)
+        now = observe(bench, workspace)
+        assert now.seen == usual.seen or path.name in now.said, path
+
+
+def test_rows_with_other_ends_are_the_same_and_still_checked(bench: Bench, workspace: Path) -> None:
+    """As programs leave them that copy or save files for Windows."""
+    usual = observe(bench, workspace)
+    records = [*workspace.rglob("*.json"), *workspace.rglob("*.jsonl")]
+    for path in records:
+        path.write_bytes(codecs.BOM_UTF8 + path.read_bytes().replace(b"\n", b"\r\n"))
+    now = observe(bench, workspace)
+    assert now.seen == usual.seen
+    assert "change is lost" not in now.said.replace("no change is lost", "")
+    # The history's places are others, so that the snapshot is made again from it.
+    copied = {path.name for path in records} - {"edits.jsonl", "project.json"}
+    assert [name for name in copied if name in now.said] == []
+    (take,) = workspace.glob("*/takes/000000000001/*.json")
+    take.write_bytes(take.read_bytes().replace(b"Take 1.", b"Take 7."))
+    assert take.name in observe(bench, workspace).said
+
+
+def test_a_project_that_may_not_be_read_is_listed_as_such(
+    bench: Bench, whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("0123456789ab", "0123456789ac"):
+        shutil.copytree(whole, bench.root / "shelf" / name)
+    projects, real = projects_of(bench.root / "shelf"), os.stat
+
+    def refuse(path: Any, *how: Any, **more: Any) -> os.stat_result:
+        if "/0123456789ac/" in str(path):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *how, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", refuse)
+        cards = {card.project_id: card for card in projects.list_summaries()}
+    assert cards["0123456789ab"].problem is None
+    assert cards["0123456789ac"].problem == "project.json can't be read: Permission denied."
+
+
+def test_a_project_of_which_a_file_may_not_be_read_says_which(
+    bench: Bench, whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_last_position(whole, LastPosition(by="ida"), bench.disk, 0)
+    real, before = Path.open, {path.name for path in whole.iterdir()}
+
+    def refuse(path: Path, *how: Any, **more: Any) -> Any:
+        if path.name == name:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *how, **more)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    for name in ("project.json", "edits.jsonl"):
+        with pytest.raises(StorageFailed, match=f"“{name}” of this project can't be read: Permis"):
+            bench.open()
+    name = "place.json"
+    session = bench.open()
+    assert session.folder.notices == [
+        "place.json can't be read: Permission denied. The last position is lost."
+    ]
+    bench.kill(session)
+    assert {path.name for path in whole.iterdir()} <= {*before, ".lock"}
 
 
 def test_a_cover_of_before_has_a_checksum_once_it_was_opened(bench: Bench, whole: Path) -> None:

@@ -11,6 +11,7 @@ from project_scenes import Bench, document_of, ops, text_edit
 from test_damage import IDA, flip
 
 from studio.project.document import Document, ProjectLine
+from studio.project.folder import LastPosition, read_last_position, save_last_position
 from studio.project.project_file import validate_import
 from studio.project.session import ProjectSession
 
@@ -264,6 +265,39 @@ def test_a_line_that_a_crash_cut_off_is_told(bench: Bench, edited: Path) -> None
     again = bench.open()
     assert again.folder.notices == []
     bench.kill(again)
+
+
+def test_whole_lines_that_lack_at_the_end_are_told_by_the_last_position(
+    bench: Bench, edited: Path
+) -> None:
+    """Without it, such an end is that of a shorter history."""
+    save_last_position(edited, LastPosition(by="ida"), bench.disk, 7)
+    rewrite(edited, lambda rows: rows[:-2])
+    session = bench.open()
+    assert texts(session.document)[5] == "This is line 5."
+    assert session.folder.notices == [
+        "edits.jsonl lacks the latest 2 changes: it was cut off, or is an older copy."
+    ]
+    assert read_last_position(edited) == LastPosition(by="ida", number=1)
+    bench.kill(session)
+    again = bench.open()
+    assert again.folder.notices == []
+    again.edit(ops(text_edit(again.document.order[5], "Again.")), IDA, again.rev)
+    save_last_position(edited, LastPosition(by="ida"), bench.disk, again.rev)
+    bench.kill(again)
+    whole = bench.open()
+    assert whole.folder.notices == []
+    bench.kill(whole)
+
+
+def test_what_is_lost_by_damage_is_told_once(bench: Bench, edited: Path) -> None:
+    save_last_position(edited, LastPosition(by="ida"), bench.disk, 7)
+    damage_snapshot(edited)
+    damage_entry(edited, 7)
+    for expected in (2, 0):
+        session = bench.open()
+        assert len(session.folder.notices) == expected, session.folder.notices
+        bench.kill(session)
 
 
 def test_a_snapshot_of_another_project_doesnt_count(bench: Bench, edited: Path) -> None:

@@ -290,3 +290,4 @@ def test_on_a_disk_that_is_really_full_speech_goes_on_and_the_render_later(tmp_p
     assert (found["ready"], found["spoken in all"]) == (40, 40), "no line was spoken twice"
     assert found["speech"] == [200, found["speech later"]]
     assert found["storage"] is None
+    assert found["recording"].startswith("DiskFull: “bell.wav” can't be written: No space left")

@@ -12,8 +12,10 @@ import pytest
 from project_scenes import Bench, document_of, ops, text_edit
 from test_damage import IDA, projects_of
 
-from studio.errors import FormatNewer, StorageFailed
+from studio.audio.kept_loudness import LoudnessStore
+from studio.errors import FileDamaged, FormatNewer, StorageFailed
 from studio.project.folder import LastPosition, read_last_position
+from studio.project.judgement import read_judgement
 from studio.project.takes import read_take_record
 from studio.storage.disk import Disk
 from studio.storage.records import Record, RecordFormat
@@ -155,9 +157,22 @@ def test_every_earlier_format_opens(bench: Bench, studio: str, is_saved: bool) -
         ("Ida", "One, changed."),
         ("Ida", "This is line 2."),
     ]
-    assert session.document.settings.seed == 7
+    document, is_newer = session.document, studio in ("studio 8", "studio 9")
+    assert document.settings.seed == 7
     (take,) = session.take_store
     assert (take.text, take.voice) == ("One, changed.", "Ida")
+    assert take.source == ("recording" if is_newer else None)
+    assert [one.text for one in document.comments.values()] == ["Slower."] * is_newer
+    assert document.starred_takes == (take.take_id,) * is_newer
+    assert document.settings.gap_s == 0.25 * is_newer
+    assert {name: (one.gap_s, one.pan) for name, one in document.characters.items()} == (
+        {"ida": (0.5, -0.5 if studio == "studio 9" else 0.0)} if is_newer else {}
+    )
+    assert (read_last_position(root) is not None) == is_newer
+    judgement = read_judgement(root)
+    level = LoudnessStore(bench.root / "loudness.json").find("k" * 32)
+    assert (judgement and judgement.report.too_few) == ((("Tom", None, 4),) if is_newer else None)
+    assert (level and level.find_loudness("mp3 128").lufs) == (-16.0 if is_newer else None)
     assert dict(session.folder.read_pending()) == {f"{2:012x}": None, f"{0:012x}": 5}
     while session.can_undo:
         session.undo(IDA, session.rev)
@@ -248,7 +263,7 @@ def test_a_newer_voice_is_left_out_as_such(tmp_path: Path) -> None:
     assert "newer studio" in problem
 
 
-@pytest.mark.parametrize("version", ["1.0", "true", "-1", '"1"', "null"])
+@pytest.mark.parametrize("version", ["1.0", "1.5", "true", "-1", '"1"', "null", "1" + 400 * "0"])
 def test_what_is_no_version_is_refused(tmp_path: Path, version: str) -> None:
     kind = RecordFormat("This")
     with pytest.raises(ValueError, match="version"):
@@ -259,6 +274,11 @@ def test_what_is_no_version_is_refused(tmp_path: Path, version: str) -> None:
     assert SpeakerLibrary(tmp_path).list() == ()
     with pytest.raises(StorageFailed):
         SpeakerLibrary(tmp_path).read_record("0123456789ab")
+    take = tmp_path / LINES[0] / "0123456789abcdef.json"
+    take.parent.mkdir()
+    take.write_text(json.dumps({"version": 0, **FIRST_TAKE}).replace("0", version, 1))
+    with pytest.raises(FileDamaged):
+        read_take_record(take)
 
 
 def test_a_record_with_a_field_of_the_newest_version_states_that_version(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from studio.errors import (
     SettingError,
     StorageFailed,
 )
+from studio.project.project_file import write_archive
 from studio.services.studio import Studio, StudioOptions
 
 
@@ -112,3 +113,24 @@ def test_a_backend_that_cannot_speak_is_not_chosen(
     with pytest.raises(error):
         two_backends.choose_backend(name)
     assert two_backends.backend_name == "draft"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows syncs no folders")
+def test_a_power_failure_takes_no_new_voice_and_no_imported_project(
+    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_archive(studio.projects.create("Scene", dialog_of(2)), tmp_path / "scene.zip")
+    synced, real = set(), os.fsync
+
+    def note(handle: int) -> None:
+        real(handle)
+        synced.add(os.fstat(handle).st_ino)
+
+    monkeypatch.setattr(os, "fsync", note)
+    speaker = studio.speakers.add("Ida")
+    folder = studio.speakers.folder(speaker.speaker_id)
+    with (tmp_path / "scene.zip").open("rb") as file:
+        root = studio.projects.import_file(file).folder.root
+    kept = (folder / "speaker.json", folder, folder.parent)
+    kept += (root / "project.json", root / "edits.jsonl", root, root.parent)
+    assert [str(path) for path in kept if path.stat().st_ino not in synced] == []

@@ -53,6 +53,28 @@ def test_a_damaged_list_is_kept_and_said_once(studio: Studio) -> None:
     assert len(ReviewLinks(studio).list_for(project_id)) == 1
 
 
+def test_the_first_lists_are_read(studio: Studio) -> None:
+    list_of(studio).write_text(
+        '{\n "sum": "3621f2a6",\n "version": 1,\n "links": [\n  {\n'
+        '   "review_id": "0123456789ab",\n   "project_id": "abc",\n'
+        '   "digest": "%s",\n   "made_at_s": 5.0,\n   "used_at_s": null\n'
+        "  }\n ]\n}\n" % (64 * "0"),
+        "utf-8",
+    )
+    (link,) = ReviewLinks(studio).list_for("abc")
+    assert (link.review_id, link.made_at_s, link.used_at_s) == ("0123456789ab", 5.0, None)
+
+
+def test_a_folder_in_the_place_of_the_list_is_said_and_makes_room(studio: Studio) -> None:
+    project_id = studio.projects.create("Scene").project_id
+    list_of(studio).mkdir()
+    links = ReviewLinks(studio)
+    with pytest.raises(FileDamaged, match=r"reviews\.json was damaged, so review links have ended"):
+        links.list_for(project_id)
+    links.create(project_id)
+    assert len(ReviewLinks(studio).list_for(project_id)) == 1
+
+
 def test_a_newer_list_is_refused_and_not_touched(studio: Studio) -> None:
     project_id = studio.projects.create("Scene").project_id
     newer = json.dumps({"version": 9, "links": [{"more": 1}]}).encode()

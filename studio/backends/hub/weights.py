@@ -14,6 +14,7 @@ from pathlib import Path
 from studio.backends.base import LoadProgress, WeightSource
 from studio.backends.hub.cache import model_folder, snapshot
 from studio.errors import FormatNewer, ModelUnavailable, StorageFailed
+from studio.storage.disk import read_file
 from studio.storage.records import RecordFormat
 
 MAX_HEADER_BYTES = 100_000_000
@@ -282,7 +283,7 @@ def _identify(note: Path, marks: tuple[tuple[Path, int, int], ...]) -> str:
 
 def _read_note(note: Path) -> dict[str, object]:
     try:
-        known = _NOTE_FORMAT.decode(note.read_bytes())
+        known = _NOTE_FORMAT.decode(read_file(note))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, FormatNewer) as error:

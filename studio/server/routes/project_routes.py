@@ -354,7 +354,8 @@ async def read_lines(
 @page_policy(Access.GUEST)
 def keep_position(project: Project, place: LastPosition) -> dict[str, int]:
     """Save the last position in a project; responds with the number of this position."""
-    return {"number": save_last_position(project.folder.root, place, project.folder.disk).number}
+    folder = project.folder
+    return {"number": save_last_position(folder.root, place, folder.disk, project.rev).number}
 
 
 def _read(studio: Studio, data: bytes, name: str, narrator: str) -> Response:
