@@ -119,8 +119,7 @@ def test_a_speed_that_changes_little_by_little_is_kept(tmp_path, speeds, clock):
     assert kept == pytest.approx(speeds.get("kitten"), rel=0.3)
 
 
-def test_lines_of_many_threads_are_all_counted(tmp_path):
-    speeds = SpeechSpeeds(tmp_path / "speeds.json", "cpu")
+def test_lines_of_many_threads_are_all_counted(speeds, clock):
     barrier = threading.Barrier(8)
 
     def work():
@@ -134,4 +133,5 @@ def test_lines_of_many_threads_are_all_counted(tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    assert speeds.get("kitten") > 0
+    speak(speeds, clock, audio_s=0.0, took_s=100.0)
+    assert speeds.get("kitten") == 8.0, "800 s of speech"
