@@ -256,8 +256,8 @@ def test_entries_are_kept_in_one_form() -> None:
     [
         Pronunciation(""),
         Pronunciation(" \u200b "),
-        Pronunciation("a" * (MAX_PRONUNCIATION_CHARS + 1)),
-        Pronunciation("a", "b" * (MAX_PRONUNCIATION_CHARS + 1)),
+        Pronunciation("a" * 201),
+        Pronunciation("a", "b" * 201),
     ],
 )
 def test_what_cannot_be_kept_is_refused(entry: Pronunciation) -> None:

@@ -12,7 +12,6 @@ from scenes import OpenStudio
 
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import Conflict, NotFound, StorageFailed
-from studio.project.folder import UNUSED_AFTER_S
 from studio.project.line_audio import open_line_audio
 from studio.project.line_states import LineState
 from studio.project.project_file import write_archive
@@ -368,9 +367,8 @@ def test_a_recording_that_no_line_plays_is_counted_and_freed(studio: Studio) -> 
     folder.mkdir()
     for name in ("kept.wav", "replaced.wav", ".torn.part", "just-came.wav"):
         (folder / name).write_bytes(b"12345")
-        if name != "just-came.wav":
-            long_ago_s = time.time() - 2 * UNUSED_AFTER_S
-            os.utime(folder / name, (long_ago_s, long_ago_s))
+        age_s = 3_000 if name == "just-came.wav" else 3_700
+        os.utime(folder / name, (time.time() - age_s,) * 2)
     assert find_reclaimable(studio.projects).recordings == DiskUsage(2, 10)
     assert find_reclaimable(studio.projects).takes == DiskUsage()
     assert reclaim_space(studio.projects).recordings == DiskUsage(2, 10)

@@ -12,7 +12,6 @@ from shared_studio import ASSETS, app_of_front, front_of, routes_of, visitor_of
 from starlette.staticfiles import StaticFiles
 
 from studio.server.policies import (
-    JSON_BYTES,
     UNDECLARED,
     Access,
     DiskUse,
@@ -211,7 +210,7 @@ def described(policy: RoutePolicy) -> str:
         words.append(policy.request_class.name.lower())
     if policy.disk is not DiskUse.NONE:
         words.append(policy.disk.name.lower())
-    if policy.max_body_bytes != JSON_BYTES:
+    if policy.max_body_bytes != 12_000_000:
         size_mb = policy.max_body_bytes / 1e6
         words.append(f"{size_mb / 1000:g}GB" if size_mb >= 1000 else f"{size_mb:g}MB")
     flags = {

@@ -29,7 +29,6 @@ from studio.backends.base import Capabilities, Conditioning, SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
 from studio.errors import DiskFull, OutOfMemory
 from studio.services import speech_requests
-from studio.services.speech_requests import QUEUE_LIMIT
 from studio.services.studio import Studio
 from studio.voices.speaker import Voice
 
@@ -306,9 +305,15 @@ def test_what_cannot_be_used_is_refused_in_openais_shape(client: TestClient, bod
     assert set(error) == {"message", "type", "param", "code"}
 
 
-def test_a_full_queue_is_429_at_once(client: TestClient, monkeypatch) -> None:
-    monkeypatch.setattr(speech_requests, "QUEUE_LIMIT", replace(QUEUE_LIMIT, segments=0))
-    answer = client.post("/v1/audio/speech", json={"input": TEXT})
+def test_a_full_queue_is_429_at_once(open_studio: OpenStudio) -> None:
+    studio = open_studio(GatedDraft())
+    jobs = [studio.render(dialog_of(5_002))]  # of which three are being spoken
+    speech_requests.QUEUE_LIMIT.check(studio.engine)
+    jobs.append(studio.render(dialog_of(1)))
+    with TestClient(app_of(studio)) as client:
+        answer = client.post("/v1/audio/speech", json={"input": TEXT})
+        for job in jobs:
+            studio.engine.cancel(job)
     assert answer.status_code == 429
     assert int(answer.headers["retry-after"]) > 0
     assert answer.json()["error"]["code"] == "EngineBusy"

@@ -9,7 +9,7 @@ from studio.errors import BadInput, Conflict, NotFound
 from studio.project.history import Author
 from studio.project.ops import SetFields
 from studio.project.session import ProjectSession
-from studio.services.proposals import KEPT_S, Proposals, ProposalState, WantedChange
+from studio.services.proposals import Proposals, ProposalState, WantedChange
 from studio.services.studio import Studio
 
 SCRIPT = "Ida: One.\nTom: Two.\n\n[pause:1s]\n\nIda: Three."
@@ -128,9 +128,9 @@ def test_it_waits_for_a_day(session) -> None:
     clock = Clock()
     proposals = Proposals(lambda: None, clock=clock)
     proposals.propose(session, [WantedChange("delete", ids(session)[0])], "")
-    clock.now_s = KEPT_S
+    clock.now_s = 86_400
     assert proposals.find(session).state is ProposalState.WAITING
-    clock.now_s = KEPT_S + 1
+    clock.now_s = 86_401
     assert proposals.find(session).state is ProposalState.EXPIRED
 
 

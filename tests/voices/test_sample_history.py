@@ -12,7 +12,6 @@ from voice_like import voice_like
 
 from studio.errors import Conflict, NotFound, StorageFailed
 from studio.voices.library import SpeakerLibrary
-from studio.voices.speaker_store import MAX_VERSIONS
 from studio.voices.voice_pack import read_pack, write_pack
 
 DAY_S = 24 * 3600
@@ -106,12 +105,12 @@ def test_the_oldest_recording_comes_back_though_the_present_one_needs_its_room(l
     before = anna.sample.read_bytes()
     oldest = library.set_sample("Anna", None).formers[0]
     library.set_sample("Anna", voice_like(5))
-    for _ in range(MAX_VERSIONS - 1):
+    for _ in range(9):
         library.replace_sample("Anna", None, voice_like(5), transcript=None)
     assert library.get("Anna").formers[0] == oldest
     back = library.restore_version("Anna", oldest.former_id)
     assert back.sample.read_bytes() == before
-    assert len(back.formers) == MAX_VERSIONS
+    assert len(back.formers) == 10
     assert former_files(library, anna) == sorted(one.path.name for one in back.formers)
 
 
@@ -131,10 +130,10 @@ def test_a_removed_mood_comes_back_unless_its_mood_is_taken(library, anna):
 
 
 def test_few_recordings_are_kept_and_for_a_while_only(library, anna, clock):
-    for _ in range(MAX_VERSIONS + 2):
+    for _ in range(12):
         library.replace_sample("Anna", None, voice_like(5), transcript=None)
     kept = library.get("Anna").formers
-    assert len(kept) == MAX_VERSIONS
+    assert len(kept) == 10
     assert former_files(library, anna) == sorted(one.path.name for one in kept)
     clock[0] += timedelta(days=30)
     library.replace_sample("Anna", None, voice_like(5), transcript=None)

@@ -151,11 +151,11 @@ def test_padding_behind_a_long_beginning_does_not_outlive_its_line():
 
 
 def test_the_usual_bound_is_told_for_every_device():
-    assert set(PREFIX_CACHE_BYTES) == {"cuda", "mps", "cpu"}
+    assert PREFIX_CACHE_BYTES == {"cuda": 512_000_000, "mps": 128_000_000, "cpu": 128_000_000}
     line = Scripted("full reference", "Yes.")
     core = made_core(slots=1)
     core.admit([admission(core, 0, line)])
-    assert 0 < core.prefix_cache.size_bytes <= PREFIX_CACHE_BYTES["cpu"]
+    assert 0 < core.prefix_cache.size_bytes <= 128_000_000
 
 
 def test_after_a_fault_nothing_is_kept():

@@ -10,7 +10,6 @@ import pytest
 
 from studio.backends.espeak.backend import DraftBackend
 from studio.backends.espeak.espeak_voices import Languages, Package, find_package, language_of_text
-from studio.backends.espeak.espeak_worker import MAX_UTTERANCES
 from studio.backends.espeak.worker_pool import EspeakWorker, Utterance
 from studio.errors import ModelUnavailable, SpeechFailed
 
@@ -119,7 +118,7 @@ def test_a_refused_voice_leaves_the_worker_usable():
 def test_a_used_up_worker_ends_after_its_last_answer():
     worker = EspeakWorker(find_package())
     try:
-        for _ in range(MAX_UTTERANCES):
+        for _ in range(100):
             assert worker.is_usable
             worker.speak(Utterance("a", "gmw/de+f1"), timeout_s=60)
         assert not worker.is_usable
