@@ -262,3 +262,20 @@ def test_the_wav_of_a_project_from_before_there_were_tags_stays_the_same(
     (take,) = session.take_store
     for one in (session, studio.projects.duplicate(root.name)):
         assert len(wav_of(one, tmp_path)) == 44 + 2 * take.samples
+
+
+def test_a_section_ends_at_the_next_heading(studio: Studio) -> None:
+    script = "Ida: One.\n\n## The lamp\nIda: Two.\nTom: Three.\n\n## The door\nTom: Four."
+    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
+    rendered(session)
+    lamp, door = (view.line for view in session.list_views() if view.line.unspoken is not None)
+
+    def heard(section: str) -> tuple[str | None, list[str | None]]:
+        scene = build_scene(session, section)
+        entries = (one for one in scene.timeline.entries if one.source is not None)
+        return scene.tags.title, [scene.captions[one.segment_idx].text for one in entries]
+
+    assert heard(lamp.line_id) == ("The lamp", ["Two.", "Three."])
+    assert heard(door.line_id) == ("The door", ["Four."])
+    with pytest.raises(NotFound, match="section"):
+        build_scene(session, session.document.order[0])
