@@ -22,7 +22,12 @@ from request_costs import CostMeter
 from serving import serving
 from starlette.types import Receive, Scope, Send
 
-from studio.server.connections import AcceptFailures, BoundedProtocol, Connections
+from studio.server.connections import (
+    AcceptFailures,
+    BoundedProtocol,
+    Connections,
+    most_connections,
+)
 from studio.server.middleware.places import Places, network_of
 
 resource = pytest.importorskip("resource")
@@ -280,6 +285,16 @@ def test_what_nobody_reads_is_bounded_in_all() -> None:
             got = 0
             while got < 20_000_000:
                 got += len(readers[-1].recv(1_000_000))
+
+
+@pytest.mark.parametrize(("files", "connections"), [(1_024, 448), (130, 16)])
+def test_half_of_the_files_that_may_be_open_are_connections(files: int, connections: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    try:
+        assert most_connections() == connections
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_body_of_tiny_chunks_is_refused() -> None:
