@@ -6,17 +6,21 @@ import io
 import json
 import random
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from route_catalogue import CATALOGUE, Body
+
+from studio.dialog.formats.dialog_file import Format, export_dialog, read_dialog_text
+from studio.dialog.model import Dialog
 
 LINES = 20_000
 SPEAKERS = 5_000
 OPS = 10_000
 JSON_CHARS = 11_900_000
 SOUND_BYTES = 100_000_000
+SOURCE_BYTES = 4_990_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ _JSON_HEADERS = {"Content-Type": "application/json"}
 
 
 def _json(body: object) -> dict[str, Any]:
-    return {"content": json.dumps(body).encode(), "headers": _JSON_HEADERS}
+    return {"content": json.dumps(body, ensure_ascii=False).encode(), "headers": _JSON_HEADERS}
 
 
 def _full(_: Scene) -> dict[str, Any]:
@@ -270,6 +274,15 @@ SPECIAL: tuple[Largest, ...] = (
         lambda _: _json({"input": script(LINES)}),
         speaks=True,
     ),
+    *(
+        Largest(
+            "POST /v1/dialogs",
+            f"long lines of {kind}",
+            lambda _, kind=kind: _json({"input": long_script(kind)}),
+            speaks=True,
+        )
+        for kind in ("words", "Japanese", "<b>")
+    ),
     Largest(
         "POST /studio/projects/{project_id}/render",
         "20,000 lines",
@@ -278,6 +291,82 @@ SPECIAL: tuple[Largest, ...] = (
     ),
 )
 """Requests that cost more than their size says."""
+
+LINE_CHARS = 99_000
+
+LONG_LINES = {
+    "words": "river morning window letter garden ",
+    "sentences": "The river is quiet. Who is there? ",
+    "(softly)": "(softly) ",
+    "(and so)": "(and so he went) ",
+    "[laughs]": "[laughs] ",
+    "<b>": "<b>x</b> ",
+    "Japanese": "日本語の文章を、ここに書くと、長い一行になります。",
+    "emoji": "😀",
+    "dates": "1/2/2026 ",
+    "addresses": "https://example.com/a/b?c=d ",
+    "names": "Anna: hello. ",
+    "quotes": '"Yes," he said. ',
+    "stars": "*x* ",
+    "pauses": "Well [pause:1s] ",
+    "one word": "x",
+}
+"""What the lines of a project hold again and again that has as much text as any, in few lines."""
+
+
+def long_script(kind: str) -> str:
+    """A script of 5 MB in lines of 99,000 characters."""
+    piece = LONG_LINES[kind]
+    text = (piece * (LINE_CHARS // len(piece))).strip()
+    rows = min(50, 4_950_000 // len(text.encode()))
+    return "\n".join(f"Person {row % 3}: {text}" for row in range(rows))
+
+
+_PROJECT = "/studio/projects/{project_id}"
+_TEXT_FORMATS = ("txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl")
+
+
+def long_requests(kind: str) -> Iterator[Largest]:
+    """What is done with such a project, in this order, except that it is spoken."""
+    text = long_script(kind)
+    piece = LONG_LINES[kind].strip()
+    entry = {"written": "river", "spoken": "reever"}
+    word = {"find": piece, "with": f"{piece[1:] or 'y'} ", "match_case": True}
+    yield Largest(_CREATE, "script", lambda _: _json({"text": text}))
+    yield Largest(f"GET {_PROJECT}", "")
+    yield Largest(f"POST {_PROJECT}/hints", "", lambda _: _json({}))
+    yield Largest(_SCRIPT.replace("PUT", "GET"), "")
+    yield Largest(_SCRIPT, "last word", _script(lambda: f"{text[:-1]}y"), sends_lines=True)
+    yield _one("replaces", lambda _: {"op": "replace", **word})
+    yield Largest(f"POST {_PROJECT}/undo", "", lambda scene: _json(_author(scene)), True)
+    yield Largest(f"GET {_PROJECT}/reading", "")
+    yield Largest(f"POST {_PROJECT}/pronunciations/reach", "", lambda _: _json({"entry": entry}))
+    yield _one("pronounces", lambda _: {"op": "pronounce", "put": [entry]})
+    yield Largest(f"POST {_PROJECT}/hints", "pronounced", lambda _: _json({}))
+    yield Largest(_SCRIPT.replace("PUT", "GET"), "pronounced")
+    yield _one("language", lambda _: {"op": "settings", "fields": {"language": "de"}})
+    yield Largest(f"POST {_PROJECT}/hints", "German", lambda _: _json({}))
+    for suffix in (*_TEXT_FORMATS, "tableread"):
+        query = {"params": {"format": suffix}}
+        yield Largest(f"GET {_PROJECT}/export", suffix, lambda _, query=query: query)
+    for suffix in (*_TEXT_FORMATS, "md", ""):
+        yield _reading(text, suffix)
+
+
+def _reading(text: str, suffix: str) -> Largest:
+    """A file of a format, as large as it may be, or pasted text."""
+
+    def build(_: Scene) -> dict[str, Any]:
+        dialog = read_dialog_text(text).dialog
+        written = text.encode()
+        if suffix in _TEXT_FORMATS:
+            written = export_dialog(dialog, Format(suffix))
+            lines = len(dialog) * SOURCE_BYTES // max(SOURCE_BYTES, len(written))
+            written = export_dialog(Dialog(dialog.lines[: max(1, lines)]), Format(suffix))
+        return {"content": written, "params": {"name": suffix and f"scene.{suffix}"}}
+
+    return Largest("POST /studio/projects/lines", suffix or "pasted", build)
+
 
 _LARGEST: dict[Body, Build] = {
     Body.JSON: _full,

@@ -15,10 +15,22 @@ from typing import Any
 
 import gradio
 import httpx
+import psutil
 import pytest
 import soundfile
 from addresses import filled
-from largest_requests import EDITS, SPECIAL, Largest, Scene, archive, general, script
+from largest_requests import (
+    EDITS,
+    LONG_LINES,
+    SPECIAL,
+    Largest,
+    Scene,
+    archive,
+    general,
+    long_requests,
+    long_script,
+    script,
+)
 from request_costs import Cost, CostMeter
 from route_catalogue import CATALOGUE, Body
 from serving import serving
@@ -129,6 +141,29 @@ def speak_once(client: httpx.Client) -> None:
     client.delete(address).raise_for_status()
 
 
+def create_long_project(client: httpx.Client, kind: str) -> str:
+    """A project of 50 lines of 99,000 characters, which may be more bytes than a script."""
+    project = client.post("/studio/projects", json={"text": long_script(kind)}).json()
+    project_id, lines = project["project_id"], project["lines"]
+    edit = {"base_rev": project["rev"], "client": "ida-page"}
+    for number in range(len(lines), 50):
+        line = {"line_id": f"{number:012x}", "speaker": "Ida", "text": lines[0]["text"]}
+        op = {"op": "insert", "after": lines[0]["line_id"], "lines": [line]}
+        sent = client.post(f"/studio/projects/{project_id}/edits", json={**edit, "ops": [op]})
+        sent.raise_for_status()
+    return project_id
+
+
+def measure_beginning(client: httpx.Client, pid: int, project_id: str) -> float:
+    """The processor time until a render has begun, without the voice's processes."""
+    server, address = psutil.Process(pid), f"/studio/projects/{project_id}"
+    before = server.cpu_times()
+    client.post(f"{address}/render", json={}).raise_for_status()
+    after = server.cpu_times()
+    client.post(f"{address}/cancel").raise_for_status()
+    return after.user + after.system - before.user - before.system
+
+
 def listen_to(client: httpx.Client, answer: httpx.Response, body: bytes) -> float:
     """How many seconds of sound were made of a request, a render being stopped after a minute."""
     if answer.headers["content-type"].startswith("audio/"):
@@ -224,6 +259,26 @@ def test_the_largest_body_of_every_route_is_bounded(large, tmp_path) -> None:
             except (AssertionError, httpx.HTTPError) as error:
                 failed.append(f"{address}: {error}")
     assert failed == []
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("kind", LONG_LINES)
+def test_a_project_of_long_lines_costs_as_little(kind, tmp_path) -> None:
+    failed = []
+    with serving(tmp_path / "workspace") as (client, process):
+        client.timeout = 1_800
+        meter = CostMeter(process.pid)
+        speak_once(client)
+        ids = {"project_id": create_long_project(client, kind)}
+        for largest in long_requests(kind):
+            try:
+                check(largest, send(client, meter, largest, ids))
+            except (AssertionError, httpx.HTTPError) as error:
+                failed.append(f"{largest.address} {largest.name}: {error}")
+        spent_s = measure_beginning(client, process.pid, ids["project_id"])
+    print(f"{spent_s:.2f} s until a render begins")
+    assert failed == []
+    assert spent_s <= MOST_CPU_S
 
 
 @pytest.mark.campaign
