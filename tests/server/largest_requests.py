@@ -308,7 +308,7 @@ LONG_LINES = {
     "names": "Anna: hello. ",
     "quotes": '"Yes," he said. ',
     "stars": "*x* ",
-    "pauses": "Well [pause:1s] ",
+    "pauses": "The river is quiet, and nobody has come to the weir for a while. [pause:1s] ",
     "one word": "x",
 }
 """What the lines of a project hold again and again that has as much text as any, in few lines."""
