@@ -63,6 +63,9 @@ _LEVELS = (_CLAUSE_ENDS, _SPACES, _WORDS_WITH_MARKS, _WORDS)
 # which is no prose, is cut at clauses and words only.
 _QUOTES = regex.compile(r"[\"'\p{Ps}\p{Pe}\p{Pi}\p{Pf}]")
 _MAX_QUOTES = 5_000
+# With wide full stops its time is quadratic, and nothing else runs meanwhile.
+_WIDE_STOPS = regex.compile(r"[。！？．｡]")
+_BLOCK_CHARS = 10_000
 
 # Between two characters of Chinese and Japanese is a word boundary, except within Katakana.
 _UNBROKEN = regex.compile(r"[^\s\p{Han}\p{Hiragana}]+")
@@ -151,10 +154,19 @@ def _sentences(masked: str, language: str | None) -> Iterator[Span]:
     if len(_QUOTES.findall(masked)) > _MAX_QUOTES:
         yield 0, len(masked)
         return
-    end = 0
-    for sentence in sentencex.segment(code, masked):
-        start, end = end, end + len(sentence)
-        yield from _visible(start, end, masked)
+    block_chars = _BLOCK_CHARS if _WIDE_STOPS.search(masked) else len(masked)
+    end, size = 0, block_chars
+    while end < len(masked):
+        found = sentencex.segment(code, masked[end : end + size])
+        if end + size < len(masked):
+            if len(found) < 2:
+                size *= 2
+                continue
+            found.pop()  # it may go on
+            size = block_chars
+        for sentence in found:
+            start, end = end, end + len(sentence)
+            yield from _visible(start, end, masked)
 
 
 def _packed(sentences: Iterator[Span], masked: str, room: _Room) -> Iterator[Span]:

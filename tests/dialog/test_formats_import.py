@@ -208,6 +208,11 @@ def test_a_line_that_speaks_of_columns_is_no_heading():
     assert table.dialog == Dialog((Speech("Ida", "Hello.", line_number=2),))
 
 
+def test_a_comment_of_signs_alone_says_nothing():
+    read = import_dialog(b"Ida: Yes.\n//\t/\n# /\n", "a.txt")
+    assert list(read.dialog) == [Speech("Ida", "Yes.")]
+
+
 @given(sources, file_names, st.sampled_from([None, "Reader"]))
 def test_any_bytes_are_read_or_refused(data, name, narrator):
     with contextlib.suppress(ScriptError):

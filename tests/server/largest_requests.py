@@ -308,7 +308,7 @@ LONG_LINES = {
     "names": "Anna: hello. ",
     "quotes": '"Yes," he said. ',
     "stars": "*x* ",
-    "pauses": "Well [pause:1s] ",
+    "pauses": "The river is quiet, and nobody has come to the weir for a while. [pause:1s] ",
     "one word": "x",
 }
 """What the lines of a project hold again and again that has as much text as any, in few lines."""
@@ -330,7 +330,7 @@ def long_requests(kind: str) -> Iterator[Largest]:
     """What is done with such a project, in this order, except that it is spoken."""
     text = long_script(kind)
     piece = LONG_LINES[kind].strip()
-    entry = {"written": piece[:20] if len(piece) > 1 else "river", "spoken": "x"}
+    entry = {"written": "river", "spoken": "reever"}
     word = {"find": piece, "with": f"{piece[1:] or 'y'} ", "match_case": True}
     yield Largest(_CREATE, "script", lambda _: _json({"text": text}))
     yield Largest(f"GET {_PROJECT}", "")

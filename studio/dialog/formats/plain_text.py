@@ -345,7 +345,7 @@ class _PlainTextReader:
         self._is_interrupted = True
 
     def _comment(self, text: str, number: int) -> None:
-        words = text.lstrip("#/ ").rstrip("# ")
+        words = " ".join(text.split()).lstrip("#/ ").rstrip("# ")
         is_first = self._speaker is None and self.title is None and text.startswith("# ")
         if not words:
             return
