@@ -333,7 +333,8 @@ class TakeStore:
         Only what isn't used is freed. Projects of earlier studios, and imported ones, have no
         marks: what lacks its audio when they are opened first counts as freed.
         """
-        unused, lost = UnusedTakes(document), []
+        unused = UnusedTakes(document)
+        lost: list[Take] = []
         missing, self._missing = self._missing, []
         for take in missing:
             if unused.has(take.line_id, take.take_id) or not self._has_marks:
