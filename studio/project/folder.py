@@ -50,7 +50,7 @@ from studio.project.snapshot import (
     encode_snapshot,
     read_snapshot,
 )
-from studio.project.takes import is_unused_take
+from studio.project.takes import FREED_SUFFIX, UnusedTakes
 from studio.storage.disk import (
     Disk,
     hash_file,
@@ -553,10 +553,10 @@ class FrozenFolder:
             deleted: Whether to include the audio of deleted takes, which undo could restore;
                 without it they are as if freed.
         """
+        unused = UnusedTakes(self.document)
         for path in sorted((self.root / TAKES_FOLDER).rglob("*")):
-            line_id, take_id = path.parent.name, path.stem
-            is_kept = deleted or not is_unused_take(self.document, line_id, take_id)
-            if path.suffix == ".json" or (path.suffix == ".wav" and is_kept):
+            is_kept = deleted or not unused.has(path.parent.name, path.stem)
+            if path.suffix in (".json", FREED_SUFFIX) or (path.suffix == ".wav" and is_kept):
                 yield path
         for path in sorted((self.root / AUDIO_FOLDER).glob("[!.]*")):
             yield path

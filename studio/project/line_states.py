@@ -225,7 +225,7 @@ class LineStates:
         A damaged one counts, too; one whose audio a person freed doesn't.
         """
         take, store = self._core.take_store.get(line.chosen), self._core.take_store
-        if take is None or take.source is None or take.take_id in self._document.deleted_takes:
+        if take is None or take.source is None or take.take_id in self._deleted:
             return False
         return store.is_damaged(take) or not store.is_freed(take)
 
@@ -387,7 +387,8 @@ class ProjectState:
         self.edit_ids = dict.fromkeys(opened.edit_ids)
         self.is_saved = opened.is_saved
         self.take_store = TakeStore(folder.root / layout.TAKES_FOLDER, folder.disk)
-        folder.notices += list(_describe_problems(self.document, self.take_store))
+        lost = self.take_store.find_lost(self.document)
+        folder.notices += list(_describe_problems(self.document, self.take_store, lost))
         check_project_cover(folder)
         with suppress(StorageFailed):  # the library can't be read, which each of its users says
             folder.notices += tools.library.list_unreadable()[:_MAX_VOICE_NOTICES]
@@ -459,8 +460,10 @@ _MAX_VOICE_NOTICES = 5
 _SPARE_KEYS = 100
 
 
-def _describe_problems(document: Document, take_store: TakeStore) -> Iterator[str]:
-    """Notices of takes that are left out, with the numbers of their lines."""
+def _describe_problems(
+    document: Document, take_store: TakeStore, lost: Iterable[Take]
+) -> Iterator[str]:
+    """Notices of takes that are left out or have no audio, with the numbers of their lines."""
     problems = [
         (line_id, f"{problem} The take is left out; its files are kept.")
         for line_id, problem in take_store.problems
@@ -473,6 +476,7 @@ def _describe_problems(document: Document, take_store: TakeStore) -> Iterator[st
         and line.line_id not in known
         and take_store.get(line.chosen) is None
     ]
+    problems += [(take.line_id, take_store.describe_damage(take)) for take in lost]
     numbers = number_lines(document) if problems else {}
     for line_id, problem in problems[:_MAX_TAKE_NOTICES]:
         place = f"Line {numbers[line_id]}: " if line_id in numbers else ""

@@ -138,7 +138,7 @@ def _find_unused_of_closed(root: Path) -> _UnusedFiles | None:
 
 def _find_unused(root: Path, document: Document) -> _UnusedFiles:
     unused = find_unused_takes(root / layout.TAKES_FOLDER, document)
-    recorded = tuple(filter(is_recorded, unused))
+    recorded = dict.fromkeys(filter(is_recorded, unused))
     takes = tuple(path for path in unused if path not in recorded)
     unplayed = find_unplayed_audio(root / layout.AUDIO_FOLDER, document)
-    return _UnusedFiles(document.name, takes, recorded, tuple(unplayed))
+    return _UnusedFiles(document.name, takes, tuple(recorded), tuple(unplayed))

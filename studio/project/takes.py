@@ -1,9 +1,10 @@
 """The takes of a project on disk: `takes/<line>/<take>.wav` with a `.json` beside it.
 
 The audio is written before the record, and both appear whole, so a take exists if its record does
-and matches its audio. A record without audio is a take that was freed; it can be rendered again
-from the record. So can a take whose audio doesn't fit its checksum, which is compared when it is
-played or exported. Any other file in the folder is no take.
+and matches its audio. A record with an empty `.freed` beside it instead of audio is a take that was
+freed; it can be rendered again from the record. So can a take whose audio is missing, or doesn't
+fit its checksum, which is compared when it is played or exported. Any other file in the folder is
+no take.
 """
 
 from __future__ import annotations
@@ -235,6 +236,8 @@ _PLAIN_FIELDS = tuple(name for name in Take.__dataclass_fields__ if name not in 
 
 _LINE_FOLDER_PATTERN = re.compile(r"[0-9a-f]{12}")
 _TAKE_FILE_PATTERN = re.compile(r"[0-9a-f]{16}\.(?:json|wav)|\.[0-9a-f]{16}\.part")
+FREED_SUFFIX = ".freed"
+_MARKED = f"marked{FREED_SUFFIX}"
 
 
 class TakeStore:
@@ -256,6 +259,9 @@ class TakeStore:
         self._of_voice: dict[VoiceKey, dict[str, Take]] = {}
         self._freed: set[str] = set()
         self._damaged: set[str] = set()
+        # Those without audio that nothing says were freed; and whether anything would say so.
+        self._missing: list[Take] = []
+        self._has_marks = (root / _MARKED).exists()
         self.problems: list[tuple[str, str]] = []
         self._torn: list[Path] = []
         self.changes = 0
@@ -309,10 +315,11 @@ class TakeStore:
         Raises:
             FileDamaged: It doesn't fit, or can't be read.
         """
-        if take.audio_crc32 is None or take.take_id in self._freed:
+        if take.take_id in self._freed:
             return
+        path = self.get_audio_path(take)
         try:
-            fits = measure_checksum(self.get_audio_path(take)) == take.audio_crc32
+            fits = path.is_file() and take.audio_crc32 in (None, measure_checksum(path))
         except OSError:
             fits = False
         if not fits and take.take_id not in self._freed:  # it may have been freed meanwhile
@@ -321,13 +328,34 @@ class TakeStore:
             raise FileDamaged(self.describe_damage(take))
 
     def describe_damage(self, take: Take) -> str:
-        """What to say of a take whose audio is damaged."""
+        """What to say of a take whose audio is damaged or missing."""
         path = self.get_audio_path(take)
         remedy = "Render" if take.source is None else "Record"
-        return (
-            f"The audio of this line's take has changed on the disk ({_show(path)}). {remedy} the "
-            "line again, or choose another take."
-        )
+        remedy += " the line again, or choose another take."
+        if not path.exists():
+            return f"The audio of this line's take isn't there any more ({_show(path)}). {remedy}"
+        return f"The audio of this line's take has changed on the disk ({_show(path)}). {remedy}"
+
+    def find_lost(self, document: Document) -> list[Take]:
+        """Tell takes whose audio is missing from those that were freed; the former are damaged.
+
+        Only what isn't used is freed. Projects of earlier studios, and imported ones, have no
+        marks: what lacks its audio when they are opened first counts as freed.
+        """
+        unused = UnusedTakes(document)
+        lost: list[Take] = []
+        missing, self._missing = self._missing, []
+        for take in missing:
+            if unused.has(take.line_id, take.take_id) or not self._has_marks:
+                self._mark_freed(take)
+            else:
+                lost.append(take)
+        if self._takes:
+            self._begin_marks()
+        with self._lock:
+            self._damaged.update(take.take_id for take in lost)
+            self._freed.difference_update(take.take_id for take in lost)
+        return lost
 
     def get_audio_path(self, take: Take) -> Path:
         """A take's WAV: mono, 16 bit, at the studio's rate; missing if it was freed."""
@@ -350,6 +378,7 @@ class TakeStore:
         """
         target = self.get_audio_path(take)
         self._disk.make_folder(target.parent)
+        self._begin_marks()
         if take.take_id in self._damaged and target.exists():
             self._disk.move(target, target.with_suffix(".damaged.wav"))
         data = encode(audio, AudioFormat.WAV) if isinstance(audio, Clip) else None
@@ -367,6 +396,8 @@ class TakeStore:
         except StorageFailed:
             self._take_back(target, audio)
             raise
+        with suppress(StorageFailed):  # it says nothing beside audio
+            self._disk.remove(target.with_suffix(FREED_SUFFIX))
         self._put(take)
 
     def discard(self, take: Take) -> None:
@@ -384,6 +415,7 @@ class TakeStore:
         audio = self.get_audio_path(take)
         self._disk.remove(audio.with_suffix(".json"))  # first: audio alone is found as torn
         self._disk.remove(audio)
+        self._disk.remove(audio.with_suffix(FREED_SUFFIX))
 
     def set_words(
         self, take_id: str, words: tuple[tuple[int, int, int, int], ...], phonemes: str
@@ -445,12 +477,25 @@ class TakeStore:
         Raises:
             StorageFailed: It can't be removed.
         """
+        self._mark_freed(take)
         freed = self._remove(self.get_audio_path(take))
         with self._lock:
             self._freed.add(take.take_id)
             self.changes += 1
             self._damaged.discard(take.take_id)
         return freed
+
+    def _mark_freed(self, take: Take) -> None:
+        """Let who opens the project later know that the audio isn't missing."""
+        with suppress(OSError):  # on a full disk it is found as missing if it is used again
+            self.get_audio_path(take).with_suffix(FREED_SUFFIX).touch()
+
+    def _begin_marks(self) -> None:
+        """Note that from now on each freed take has a mark."""
+        if not self._has_marks:
+            self._has_marks = True
+            with suppress(OSError):
+                (self._root / _MARKED).touch()
 
     def remove_torn(self) -> list[int]:
         """Delete the damaged files found when the store was opened; returns the bytes of each.
@@ -488,11 +533,12 @@ class TakeStore:
 
     def _find_all(self) -> None:
         found: list[tuple[Take, bool]] = []
+        marked: set[str] = set()
         for folder in iter_line_folders(self._root):
             # Names, not paths: a project may have 50,000 takes.
-            names = {
-                one.name for one in os.scandir(folder) if _TAKE_FILE_PATTERN.fullmatch(one.name)
-            }
+            there = {one.name for one in os.scandir(folder)}
+            marked.update(name for name in there if name.endswith(FREED_SUFFIX))
+            names = set(filter(_TAKE_FILE_PATTERN.fullmatch, there))
             for record in [name for name in names if name.endswith(".json")]:
                 take_id = record.removesuffix(".json")
                 audio = f"{take_id}.wav"
@@ -508,8 +554,10 @@ class TakeStore:
             self._of_line.setdefault(take.line_id, []).append(take)
             if is_there:
                 self._freed.discard(take.take_id)
-            else:
-                self._freed.add(take.take_id)
+                continue
+            self._freed.add(take.take_id)
+            if f"{take.take_id}{FREED_SUFFIX}" not in marked:
+                self._missing.append(take)
 
 
 def iter_line_folders(root: Path) -> Iterator[Path]:
@@ -525,11 +573,19 @@ def iter_line_folders(root: Path) -> Iterator[Path]:
 # recorded, so that recorded takes count as recordings where it is asked whether to free them.
 
 
-def is_unused_take(document: Document, line_id: str, take_id: str) -> bool:
-    """Whether a take could be played only after an undo; a locked one counts as used."""
-    if take_id in document.locked_takes:
-        return False
-    return line_id not in document.lines or take_id in document.deleted_takes
+class UnusedTakes:
+    """The takes of a document that could be played only after an undo; locked ones are used."""
+
+    def __init__(self, document: Document) -> None:
+        """Read the document, which may know 50,000 takes."""
+        self._lines = document.lines
+        self._locked = frozenset(document.locked_takes)
+        self._deleted = frozenset(document.deleted_takes)
+
+    def has(self, line_id: str, take_id: str) -> bool:
+        """Whether a take is among them."""
+        is_used = line_id in self._lines and take_id not in self._deleted
+        return not is_used and take_id not in self._locked
 
 
 def find_unused_takes(takes: Path, document: Document) -> list[Path]:
@@ -538,13 +594,14 @@ def find_unused_takes(takes: Path, document: Document) -> list[Path]:
     The project needn't be open, as only the folder is read.
     """
     found: list[Path] = []
+    unused = UnusedTakes(document)
     with suppress(FileNotFoundError):  # the project is being removed
         for folder in iter_line_folders(takes):
             names = {path.name for path in folder.iterdir()}
             for path in map(folder.joinpath, names):
                 is_torn = path.suffix == ".part" or f"{path.stem}.json" not in names
                 if path.suffix in (".part", ".wav") and (
-                    is_torn or is_unused_take(document, folder.name, path.stem)
+                    is_torn or unused.has(folder.name, path.stem)
                 ):
                     found.append(path)
     return found
@@ -570,10 +627,12 @@ def free_unused_takes(shelf: TakeStore, document: Document) -> tuple[DiskUsage, 
         StorageFailed: A file can't be deleted; those before it are.
     """
     generated = recorded = DiskUsage()
+    unused = UnusedTakes(document)
     for take in shelf:
         is_there = shelf.is_damaged(take) or not shelf.is_freed(take)
-        if is_there and is_unused_take(document, take.line_id, take.take_id):
-            freed = DiskUsage(1, shelf.free(take))
+        if is_there and unused.has(take.line_id, take.take_id):
+            size_bytes = shelf.free(take)
+            freed = DiskUsage(1, size_bytes) if size_bytes else DiskUsage()  # it was missing
             if take.source is None:
                 generated += freed
             else:

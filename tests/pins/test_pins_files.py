@@ -122,7 +122,7 @@ def test_a_project_is_a_folder_of_these_files(scene: Project, folder: Path) -> N
         if re.fullmatch(r"\.[0-9a-f]{16}\.part", path.name):
             continue  # the words of a take are being added to its record
         at = path.relative_to(folder).as_posix()
-        assert re.fullmatch(r"takes/[0-9a-f]{12}/[0-9a-f]{16}\.(wav|json)", at)
+        assert re.fullmatch(r"takes/([0-9a-f]{12}/[0-9a-f]{16}\.(wav|json)|marked\.freed)", at)
 
 
 def test_keys_of_a_snapshot(scene: Project, folder: Path) -> None:

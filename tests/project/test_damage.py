@@ -62,7 +62,7 @@ from studio.project.project_file import validate_import
 from studio.project.projects import Projects
 from studio.project.scene_export import build_scene, describe_left_out
 from studio.project.session import ProjectSession
-from studio.project.takes import Take, list_plain_fields
+from studio.project.takes import Take, TakeSource, list_plain_fields
 from studio.quality.checks import QualityIssue
 from studio.server.error_responses import answer_error
 from studio.server.routes.project_files import project_file_routes
@@ -488,6 +488,66 @@ def test_a_damaged_take_is_marked_left_out_by_name_and_made_again(
     assert session.get_view(second.line_id).take is not None
     assert build_scene(session).timeline.n_samples == before
     assert path.with_suffix(".damaged.wav").read_bytes() == damaged
+    bench.kill(session)
+
+
+def lose(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:1_000])
+
+
+@pytest.mark.parametrize("damage", [lose, empty, cut])
+def test_audio_that_is_gone_or_cut_is_said_with_its_line(
+    bench: Bench, workspace: Path, damage: Callable[[Path], None]
+) -> None:
+    path = workspace / "0123456789ab/takes/000000000001/0000000000000001.wav"
+    sound = path.read_bytes()
+    damage(path)
+    for _ in range(2):  # as long as it is so
+        session = bench.open("home/0123456789ab")
+        number = session.document.order.index("000000000001") + 1
+        (notice,) = session.folder.notices
+        assert notice.startswith(f"Line {number}: ")
+        assert path.name in notice
+        bench.kill(session)
+    if damage is not lose:
+        return
+    session = bench.open("home/0123456789ab")
+    take = session.take_store.find("0000000000000001")
+    view = session.get_view("000000000001")
+    assert (view.state, view.take) == ("failed", None)
+    assert "isn't there any more" in view.message
+    assert "Render the line again" in view.message
+    assert any(path.name in one for one in describe_left_out(build_scene(session)))
+    path.write_bytes(sound)
+    session.take_store.add(take, Clip(np.zeros(take.samples, np.float32)))
+    assert session.get_view("000000000001").take is not None
+    bench.kill(session)
+    assert observe(bench, workspace).said.count(path.name) == 0
+
+
+def test_a_recording_that_is_gone_is_not_spoken_over(bench: Bench, workspace: Path) -> None:
+    session = bench.open("home/0123456789ab")
+    line_id = session.document.order[0]
+    recorded = replace(add_take(session, line_id, 9), take_id="9" * 16, source=TakeSource.RECORDING)
+    session.take_store.add(recorded, Clip(np.zeros(recorded.samples, np.float32)))
+    session.edit(
+        ops({"op": "choose", "line_id": line_id, "take_id": recorded.take_id}), IDA, session.rev
+    )
+    bench.kill(session)
+    session.take_store.get_audio_path(recorded).unlink()
+    session = bench.open("home/0123456789ab")
+    view = session.get_view(line_id)
+    assert view.state == "failed"
+    assert "Record the line again" in view.message
+    assert session._state.line_states.is_recorded(view.line)
     bench.kill(session)
 
 

@@ -210,6 +210,31 @@ def test_freed_takes_are_gone_after_a_restart_too_and_travel_so(
         assert opened.get_view(first).take.take_id == newer.take_id
 
 
+def test_takes_that_an_earlier_studio_freed_are_not_missing(
+    open_studio: OpenStudio, session: ProjectSession
+) -> None:
+    first = session.document.order[0]
+    delete_take(session, session.list_takes(first)[1])
+    session.free_unused_takes()
+    session.close()
+    (mark,) = session.folder.root.glob("takes/*/*.freed")
+    mark.unlink()
+    again = open_studio().projects.open(session.project_id)
+    again.undo(IDA, again.rev)
+    again.close()
+    for path in session.folder.root.rglob("*.freed"):
+        path.unlink()  # as that one wrote none
+    for _ in range(2):
+        again = open_studio().projects.open(session.project_id)
+        assert again.folder.notices == []
+        again.close()
+    again = open_studio().projects.open(session.project_id)
+    assert again.get_view(first).state is LineState.NONE
+    rendered(again)
+    assert again.get_view(first).state is LineState.READY
+    assert not mark.exists()
+
+
 def test_torn_files_are_freed_and_files_of_others_are_not(
     open_studio: OpenStudio, studio: Studio, session: ProjectSession
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -197,11 +197,12 @@ def project_body(session: ProjectSession, notices: tuple[Notice, ...] = ()) -> d
         seq = session.events.seq
         views = session.list_views()
         document = session.document
+        locked = frozenset(document.locked_takes)
         return {
             "project_id": session.project_id,
             "rev": session.rev,
             **{name: value() for name, value in _document_fields(document).items()},
-            "lines": [line_body(view, document) for view in views],
+            "lines": [line_body(view, locked) for view in views],
             "speakers": speakers_body(session),
             "notices": list(map(asdict, (*notices, *map(Notice, session.folder.notices)))),
             "storage": session.storage_message,
@@ -213,9 +214,9 @@ def project_body(session: ProjectSession, notices: tuple[Notice, ...] = ()) -> d
         }
 
 
-def line_body(view: LineView, document: Document) -> dict[str, Any]:
-    """A line with its state and its take."""
-    take = take_body(view.take, document, view.issues) if view.take else None
+def line_body(view: LineView, locked: Collection[str]) -> dict[str, Any]:
+    """A line with its state and its take, which may be one of the locked ones."""
+    take = take_body(view.take, locked, view.issues) if view.take else None
     body = line_fields(view.line)
     body.update(  # in place, as there may be 20,000
         state=str(view.state),  # which is encoded faster than the enumeration
@@ -230,7 +231,7 @@ def line_body(view: LineView, document: Document) -> dict[str, Any]:
 
 
 def take_body(
-    take: Take, document: Document, doubts: Sequence[QualityIssue], *, gone: bool = False
+    take: Take, locked: Collection[str], doubts: Sequence[QualityIssue], *, gone: bool = False
 ) -> dict[str, Any]:
     """A take and its quality issues; `gone` if its audio has been deleted."""
     return list_plain_fields(take) | {
@@ -241,7 +242,7 @@ def take_body(
         ],
         "score": score_issues(doubts),
         "recognised": (take.recognised.text or take.recognised.note) if take.recognised else None,
-        "locked": take.take_id in document.locked_takes,
+        "locked": take.take_id in locked,
         "gone": gone,
         "patch": asdict(take.patch) if take.patch else None,
     }
@@ -302,7 +303,7 @@ def news_body(session: ProjectSession, seq: int, news: ProjectEvent) -> dict[str
                 view = session.get_view(news.line_id)
                 if view is None:
                     return None
-                body = line_body(view, session.document)
+                body = line_body(view, session.document.locked_takes)
                 shown = ("line_id", "state", "making", "message", "samples", "take", "n_takes")
                 about = {"type": "line", **{name: body[name] for name in (*shown, "chosen")}}
             case RenderEvent():
@@ -319,9 +320,9 @@ def changes_body(session: ProjectSession, news: EditEvent) -> dict[str, Any]:
     values = _document_fields(document)
     changes |= {name: values[name]() for name in news.fields if name in values}
     if news.line_ids:
-        views = session.get_views(news.line_ids)
+        views, locked = session.get_views(news.line_ids), frozenset(document.locked_takes)
         changes["lines"] = {
-            line_id: line_body(view, document) if view else None for line_id, view in views.items()
+            line_id: line_body(view, locked) if view else None for line_id, view in views.items()
         }
     if news.order:
         changes["order"] = list(document.order)

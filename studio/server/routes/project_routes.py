@@ -192,10 +192,10 @@ def focus(project: Project, body: FocusBody) -> None:
 @page_policy(Access.GUEST)
 def takes(project: Project, line_id: str) -> dict[str, Any]:
     """List a line's takes, the oldest first."""
-    document, is_gone = project.document, project.take_store.is_freed
+    locked, is_gone = frozenset(project.document.locked_takes), project.take_store.is_freed
     found = project.list_takes(line_id)
     bodies = (
-        take_body(take, document, project.find_issues(take), gone=is_gone(take))
+        take_body(take, locked, project.find_issues(take), gone=is_gone(take))
         | {"distance": project.describe_distance(take)}
         for take in found
     )
