@@ -160,9 +160,16 @@ class Disk:
             )
 
     def copy(self, source: Path, target: Path) -> None:
-        """Copy a file; does nothing if the source has been deleted meanwhile."""
-        with storage_errors(target), suppress(FileNotFoundError):
-            self._copy(source, target)
+        """Copy a file, which appears whole; does nothing if it has been deleted meanwhile."""
+        unfinished = target.with_name(f".{secrets.token_hex(8)}.part")
+        with storage_errors(target):
+            try:
+                self._copy(source, unfinished)
+                self._rename(unfinished, target)
+            except FileNotFoundError:
+                pass
+            finally:
+                unfinished.unlink(missing_ok=True)
 
     def _copy(self, source: Path, target: Path) -> None:
         shutil.copyfile(source, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import zlib
@@ -296,6 +297,26 @@ def test_a_record_with_a_field_of_the_newest_version_states_that_version(tmp_pat
     kind.write(Disk(), path, {"a": 1, "more": [2]})
     kind.write(Disk(), path, {"a": 3})
     assert [one.name for one in tmp_path.iterdir()] == ["one.json"], "neither is another format"
+
+
+def test_the_copy_of_an_older_file_is_whole_also_after_a_full_disk(tmp_path: Path) -> None:
+    class FullOnce(Disk):
+        is_full = True
+
+        def _copy(self, source: Path, target: Path) -> None:
+            if self.is_full:
+                target.write_bytes(source.read_bytes()[:9])
+                raise OSError(errno.ENOSPC, "No space left on device")
+            super()._copy(source, target)
+
+    kind, path, disk = RecordFormat("This"), tmp_path / "one.json", FullOnce()
+    path.write_bytes(b'{"first": "as it was written"}')
+    with pytest.raises(StorageFailed, match="No space left"):
+        kind.write(disk, path, {"a": 2})
+    assert [one.name for one in tmp_path.iterdir()] == ["one.json"]
+    disk.is_full = False
+    kind.write(disk, path, {"a": 2})
+    assert (tmp_path / "one.version-0.json").read_bytes() == b'{"first": "as it was written"}'
 
 
 def test_older_records_go_through_every_step(tmp_path: Path) -> None:
