@@ -64,9 +64,7 @@ def main(argv: list[str]) -> int:
     parts += read_parts(ROOT / "tests" / "requirements.txt").values()
     for minor in SUPPORTED_MINORS:
         _write_python(minor, parts, upgrade=upgrade)
-    _write(
-        _LOCKS / "pip.txt", "for every Python", _Resolver(min(SUPPORTED_MINORS)).packages([PIP_PIN])
-    )
+    _write(_LOCKS / "pip.txt", "every Python", _Resolver(min(SUPPORTED_MINORS)).packages([PIP_PIN]))
     return 0
 
 

@@ -227,6 +227,22 @@ def workflow() -> dict:
     return yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))
 
 
+@pytest.mark.parametrize("name", ["audit", "ci"])
+def test_a_workflow_may_only_read_and_names_the_commits_of_its_actions(name: str) -> None:
+    read = yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text("utf-8"))
+    assert read["permissions"] == {"contents": "read"}
+    assert "pull_request_target" not in read[True]
+    for job in read["jobs"].values():
+        assert "permissions" not in job
+        actions = [step for step in job["steps"] if "uses" in step]
+        assert [step["uses"].partition("@")[0] for step in actions] == [
+            "actions/checkout",
+            "actions/setup-python",
+        ]
+        assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"]) for step in actions)
+        assert actions[0]["with"] == {"persist-credentials": False}
+
+
 def launches(commands: list[str]) -> list[list[str]]:
     """The launcher's command lines among some of the shell."""
     split = [shlex.split(command) for command in commands]

@@ -59,6 +59,11 @@ def test_the_joined_file_is_the_sum_of_its_parts_to_the_sample(tmp_path, take, k
     assert timeline.duration_s == written / STUDIO_RATE_HZ
 
 
+def test_a_gap_is_between_what_sounds_and_not_before_the_first(take):
+    parts = [FailedPart(0, "no"), *(TakePart(idx, take(999), gap_s=0.5) for idx in (1, 2))]
+    assert [one.start_sample for one in lay_out(parts).entries] == [0, 999 + 12_000]
+
+
 @given(kinds=st.lists(st.floats(0, 100), max_size=30))
 def test_entries_lie_end_to_end_in_the_order_given(kinds):
     timeline = lay_out(SilencePart(index, duration) for index, duration in enumerate(kinds))

@@ -138,7 +138,7 @@ class TestOnDisk:
         cache.get(backend, voice())
         assert cache.n_computed == 3
 
-    @pytest.mark.parametrize("left", [b"", b"half of it"])
+    @pytest.mark.parametrize("left", [b"", b"half of it", b"b".ljust(100)])
     def test_a_broken_file_is_computed_again(self, folder: Path, left: bytes) -> None:
         backend = Cloning()
         made = self.cache(folder).get(backend, voice())

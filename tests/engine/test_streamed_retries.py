@@ -192,6 +192,16 @@ def test_where_the_first_of_several_tries_is_the_best_the_last_stream_is_void(
     assert pcm(heard[0][1]) == take_of(job)
 
 
+def test_of_tries_that_are_as_good_the_first_is_used(open_studio: OpenStudio) -> None:
+    def silent(whole: Samples) -> Samples:
+        return np.zeros(480_000, np.float32)
+
+    job = rendered(open_studio, Retried(*[Try(reading=silent)] * 3), tries=3)
+    record = job.records[0]
+    assert [one.score for one in record.tries] == [5.0, 5.0, 5.0]
+    assert record.best_try == 0
+
+
 async def test_the_stream_of_another_reading_ends_there_and_nothing_follows(
     open_studio: OpenStudio,
 ) -> None:

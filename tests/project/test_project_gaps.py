@@ -103,6 +103,16 @@ def test_a_script_view_keeps_gaps(session: ProjectSession) -> None:
     assert session.document.lines[order[1]].params == {"gap_s": 0.8}
 
 
+def test_the_second_half_of_a_line_has_not_the_gap_before_the_first(
+    session: ProjectSession,
+) -> None:
+    line_id, new_id = session.document.order[1], "0000000000aa"
+    split = {"op": "split", "line_id": line_id, "at": 3, "new_line_id": new_id}
+    session.edit(ops(gap_edit(line_id, 0.8), split), IDA, session.rev)
+    assert session.document.lines[line_id].params == {"gap_s": 0.8}
+    assert session.document.lines[new_id].params == {}
+
+
 @pytest.mark.parametrize("gap_s", [-0.1, 30.5, "long", True])
 def test_gaps_out_of_range_are_refused(session: ProjectSession, gap_s: object) -> None:
     with pytest.raises(BadInput, match="gap"):

@@ -96,6 +96,18 @@ def test_a_write_that_fails_leaves_the_journal_as_it_was(tmp_path: Path) -> None
     assert read(path)[0] == [ENTRIES[0], ENTRIES[2]]
 
 
+def test_what_could_not_be_synced_is_synced_the_next_time(tmp_path: Path) -> None:
+    disk = FullDisk(2, for_good=False)
+    journal = Journal(tmp_path / "edits.jsonl", disk)
+    journal.append(ENTRIES[0])
+    with pytest.raises(StorageFailed, match="Free some space"):
+        journal.sync()
+    for _ in range(2):
+        journal.sync()
+    assert disk.writes == 3, "the entry, and the disk was asked twice"
+    journal.close()
+
+
 def test_a_snapshot_that_is_damaged_is_made_again_from_the_journal(bench: Bench) -> None:
     session = bench.make(document_of(3))
     session.edit(ops(text_edit(session.document.order[1], "Other.")), IDA, 0)

@@ -177,14 +177,19 @@ def test_a_locked_line_keeps_its_take_when_another_fits_again(studio: Studio) ->
     assert states(session) == ["stale", "ready"]
 
 
-def test_locked_lines_are_left_out_and_takes_can_be_chosen_and_deleted(studio: Studio) -> None:
+def test_locked_lines_are_left_out_and_takes_can_be_chosen_and_deleted(
+    studio: Studio, voice: CountingDraft
+) -> None:
     session = project(studio, "Ida: Hello.\nTom: Well.")
     rendered(session)
     first, second = session.document.order
     lock = {"op": "set", "line_ids": [first], "fields": {"locked": True}}
     session.edit(ops(lock, text_edit(first, "Changed.")), IDA, session.rev)
     rendered(session)
+    session.render([first], again=True)
+    until(lambda: not session.busy)
     assert states(session) == ["stale", "ready"]
+    assert len(voice.spoken) == 2
     take_id = session.get_view(first).take.take_id
     with pytest.raises(Conflict, match="locked"):
         session.edit(ops({"op": "delete_take", "take_id": take_id}), IDA, session.rev)
@@ -204,6 +209,24 @@ def test_locked_lines_are_left_out_and_takes_can_be_chosen_and_deleted(studio: S
     session.undo(IDA, session.rev)
     assert taken(session, second) == older.take_id
     assert session.take_store.get_audio_path(older).is_file()
+
+
+def test_a_line_that_is_locked_while_it_is_spoken_keeps_its_take(
+    open_studio: OpenStudio, gated: GatedDraft
+) -> None:
+    session = project(open_studio(gated), "Ida: Hello.")
+    gated.let_through(1)
+    rendered(session)
+    (line_id,) = session.document.order
+    kept = taken(session, line_id)
+    session.render([line_id], again=True)
+    until(lambda: gated.in_speak == 1)
+    lock = {"op": "set", "line_ids": [line_id], "fields": {"locked": True}}
+    session.edit(ops(lock), IDA, session.rev)
+    gated.let_through(1)
+    until(lambda: not session.busy)
+    assert len(session.list_takes(line_id)) == 2
+    assert taken(session, line_id) == kept
 
 
 def test_a_changed_voice_makes_its_lines_stale(studio: Studio, tmp_path: Path) -> None:

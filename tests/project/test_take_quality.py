@@ -17,7 +17,7 @@ from wandering import WanderingDraft
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.engine.renderer import derive_quality_retry_seed
-from studio.errors import BadInput, StorageFailed
+from studio.errors import BadInput, FileDamaged, StorageFailed
 from studio.project.line_states import LineState, VoiceOutliers
 from studio.project.project_renderer import choose_retry_seed, is_retry
 from studio.project.scene_export import build_scene
@@ -87,6 +87,20 @@ def test_takes_of_older_studios_and_of_newer_ones_are_read(studio: Studio) -> No
     newer = record | {"doubts": [{"kind": "mumbled", "figure": 0.5, "message": "Mumbled."}]}
     path.write_text(json.dumps(newer | {"mood": "new"}))
     assert read_take_record(path).doubts == (QualityIssue("mumbled", 0.5, "Mumbled."),)
+
+
+def test_a_wav_with_a_longer_header_is_held_to_its_length_too(studio: Studio) -> None:
+    session = project(studio)
+    rendered(session)
+    take = session.get_view(session.document.order[0]).take
+    path = session.take_store.get_audio_path(take)
+    whole = path.read_bytes()
+    longer = whole[:36] + b"LIST" + (100).to_bytes(4, "little") + bytes(100) + whole[36:]
+    path.write_bytes(longer)
+    assert read_take_record(path.with_suffix(".json")).samples == take.samples
+    path.write_bytes(longer[:-500])
+    with pytest.raises(FileDamaged, match="isn't as long as it was"):
+        read_take_record(path.with_suffix(".json"))
 
 
 def test_a_take_says_when_it_reached_each_step(studio: Studio, tmp_path: Path) -> None:

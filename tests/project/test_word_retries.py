@@ -5,9 +5,11 @@ The recogniser here is told by the voice what it said, so that no model's mistak
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,6 +113,38 @@ def test_a_try_that_is_worse_than_the_one_before_is_put_back(
     session = project(open_forgetful(MISSING, UNLIKE), 2)
     kinds, chosen = settled(session, 2)
     assert (kinds[0], kinds[1], chosen) == (["missing"], ["unlike"], 0)
+
+
+@pytest.mark.parametrize(("doubtful", "takes"), [(MISSING, 1), (UNLIKE, 2)])
+def test_the_words_of_a_line_that_was_locked_change_nothing(
+    open_forgetful: Callable[..., Studio],
+    monkeypatch: pytest.MonkeyPatch,
+    doubtful: str,
+    takes: int,
+) -> None:
+    """Locked after its first take, or after another try, of which the words are worse."""
+    studio, may_hear = open_forgetful(MISSING, UNLIKE), threading.Event()
+    hear = HearingModels.transcribe
+
+    def wait(*given: Any, **named: Any) -> Transcript:
+        heard = hear(*given, **named)
+        assert heard.text != doubtful or may_hear.wait(60)
+        return heard
+
+    monkeypatch.setattr(HearingModels, "transcribe", wait)
+    dialog = read_dialog_text(f"Ida: {LAMP}").dialog
+    session = studio.projects.create("Scene", dialog)
+    session.edit(ops({"op": "settings", "fields": {"tries": 2}}), IDA, session.rev)
+    session.render(None)
+    (lamp,) = session.document.order
+    until(lambda: len(session.list_takes(lamp)) == takes and not session.busy)
+    chosen = session.get_view(lamp).take
+    lock = {"op": "set", "line_ids": [lamp], "fields": {"locked": True}}
+    session.edit(ops(lock), IDA, session.rev)
+    may_hear.set()
+    until(lambda: not session.busy and all(one.recognised for one in session.list_takes(lamp)))
+    assert len(session.list_takes(lamp)) == takes
+    assert session.get_view(lamp).take.take_id == chosen.take_id
 
 
 def test_without_further_tries_it_is_marked_only(open_forgetful: Callable[..., Studio]) -> None:

@@ -381,3 +381,21 @@ def test_numbers_may_take_long_or_not():
     assert words.min_s == words.max_s
     assert numbers.max_s > 3 * numbers.min_s
     assert estimate_duration(ExpectedSpeech("Nineteen.", 2.0)).max_s == words.max_s / 2
+
+
+def test_slow_speech_has_wider_margins_and_fast_speech_no_narrower_ones() -> None:
+    slowness = [ExpectedSpeech("Well.", speed).slowness for speed in (0.5, 1.0, 2.0)]
+    assert slowness == [0.5, 1.0, 1.0]
+
+
+def test_each_wrong_word_counts() -> None:
+    wrong = QualityIssue(IssueKind.MISSING, 1.0, "“lamp” is missing.")
+    assert [score_issues([wrong] * count) for count in (0, 1, 5)] == [0, 3, 15]
+
+
+@pytest.mark.parametrize(("in_a_thousand", "found"), [(0.5, False), (2, True)])
+def test_two_samples_in_a_thousand_at_full_scale_are_heard(in_a_thousand, found) -> None:
+    rng = np.random.default_rng(5)
+    samples = (0.1 * rng.standard_normal(2 * RATE)).clip(-0.5, 0.5).astype(np.float32)
+    samples[:: round(1_000 / in_a_thousand)] = 1.0
+    assert ("clipped" in kinds(Clip(samples), ExpectedSpeech("This is the lamp."))) is found

@@ -86,6 +86,44 @@ def test_what_a_wheel_of_pyav_brings_is_named():
     assert "GPL-3.0-or-later" in line
 
 
+HELD = {
+    "ffmpeg-core.wasm": "GPL-2.0-or-later",
+    "libasound": "ALSA",
+    "libcupti": "CUPTI",
+    "libespeak-ng": "eSpeak NG",
+    "libgfortran": "libgfortran",
+    "libgmp": "GMP",
+    "libgnutls": "GnuTLS",
+    "libgomp": "libgomp",
+    "libhogweed": "Nettle",
+    "libmp3lame": "LAME",
+    "libnettle": "Nettle",
+    "libquadmath": "libquadmath",
+    "libsndfile": "libsndfile",
+    "libsoxr": "libsoxr",
+    "libunistring": "libunistring",
+    "libx264": "x264",
+    "libx265": "x265",
+}
+"""What wheels hold under other conditions than they state: how a file's name begins, and a word."""
+
+
+def test_what_a_wheel_holds_beside_its_own_is_named_with_it():
+    paragraphs = re.split(r"\n(?:- |\n)", PAGE)
+    held = set()
+    for name in (one for one in shipped() if not one.startswith("nvidia-")):
+        try:
+            files = metadata.files(name) or []
+        except metadata.PackageNotFoundError:
+            continue
+        about = " ".join(one for one in paragraphs if f"**{name}**" in one)
+        for begin, word in HELD.items():
+            if any(file.name.startswith(begin) for file in files):
+                held.add(name)
+                assert word in about, f"{name} holds {begin}"
+    assert {"av", "espeakng-loader", "gradio"} <= held
+
+
 @pytest.mark.parametrize("name", ["av", "espeakng-loader", "pykakasi", "soxr", "soundfile"])
 def test_copyleft_is_explained(name):
     assert re.search(rf"^- \*\*{name}\*\*", PAGE, re.MULTILINE)

@@ -102,6 +102,20 @@ def test_a_lock_holds_all_that_its_packages_need(files):
             assert wish.specifier.contains(held, prereleases=True), f"{name} needs {wish}"
 
 
+def test_what_tests_import_is_in_the_locks_that_they_install():
+    """Without the model packages every module is collected that doesn't ask for one of them."""
+    held = locked(locks_of(REPO).name, TESTS)
+    packages = metadata.packages_distributions()
+    tests = REPO / "tests"
+    for path in [*tests.glob("*.py"), *tests.rglob("test_*.py")]:
+        text = path.read_text("utf-8")
+        if "importorskip(" in text:
+            continue
+        for name in re.findall(r"(?m)^(?:import|from) (\w+)", text):
+            bringing = {canonicalize_name(one) for one in packages.get(name, ())}
+            assert not bringing or bringing & held.keys(), f"{path} imports {name}"
+
+
 @pytest.mark.parametrize("files", [STUDIO, TESTS], ids=["studio", "tests"])
 def test_nothing_is_left_of_a_requirement_that_went(files):
     paths = [locks_of(REPO) / f"{file}.txt" for file in files]

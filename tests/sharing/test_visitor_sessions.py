@@ -12,7 +12,7 @@ from studio.backends.registry import create
 from studio.dialog.model import Dialog, Silence
 from studio.errors import EngineBusy, LimitReached, NoRoom, NotAllowed
 from studio.services.studio import RenderOptions, Studio, StudioOptions
-from studio.sharing.quota import RateLimits, TokenBucket, VisitLimits
+from studio.sharing.quota import RateLimits, SharedLimits, TokenBucket, VisitLimits
 from studio.sharing.sessions import VisitorSessions
 
 
@@ -419,3 +419,15 @@ def test_an_allowance_is_each_ones_own() -> None:
     limits = VisitLimits(uploads_an_hour=1)
     RateLimits(limits).spend_upload()
     RateLimits(limits).spend_upload()
+
+
+def test_what_newcomers_send_counts_for_their_address_and_for_all() -> None:
+    limits = VisitLimits(uploads_an_hour=2, address_share=1, total_share=2)
+    shared = SharedLimits(limits, clock=lambda: 0.0)
+    shared.of_newcomers("203.0.113.7").spend_upload(2)
+    (address, _) = shared.of_network("203.0.113.7")
+    with pytest.raises(LimitReached, match="the visitors of one address"):
+        address.spend_upload()
+    shared.of_newcomers("203.0.113.8").spend_upload(2)
+    with pytest.raises(LimitReached, match="all visitors together"):
+        shared.of_newcomers("203.0.113.9").spend_upload()

@@ -1,9 +1,11 @@
 import os
+import stat
+from pathlib import Path
 
 import pytest
 
 from studio.errors import StorageFailed
-from studio.storage.disk import open_atomic
+from studio.storage.disk import Disk, open_atomic
 
 
 def test_the_file_is_whole_or_as_before(tmp_path):
@@ -23,6 +25,31 @@ def _write_half(path):
     with open_atomic(path) as file:
         file.write(b"half")
         raise ZeroDivisionError
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows can't sync a folder")
+def test_a_file_is_on_the_disk_before_it_has_its_name_and_the_name_after_it(tmp_path, monkeypatch):
+    order = []
+    sync, replace = os.fsync, Path.replace
+
+    def note_sync(handle):
+        is_folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+        order.append("folder" if is_folder else f"file of {os.fstat(handle).st_size}")
+        sync(handle)
+
+    def note_name(path, target):
+        order.append(target.name)
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(Path, "replace", note_name)
+    Disk().write_whole(tmp_path / "scene.txt", [b"two ", b"blocks"])
+    assert order == ["file of 10", "scene.txt", "folder"]
+    order.clear()
+    Disk().write_whole(tmp_path / "scene.txt", b"", synced=False)
+    assert order == ["scene.txt"]
+    Disk().move(tmp_path / "scene.txt", tmp_path / "moved.txt")
+    assert order == ["scene.txt", "moved.txt", "folder"]
 
 
 def test_a_new_file_has_the_usual_permissions(tmp_path):
