@@ -130,7 +130,7 @@ def write_header(speaker: str, attributes: Attributes) -> str:
 
 @lru_cache(maxsize=1_000)  # as for `_plain_name`
 def _write_plain_header(name: str) -> str:
-    if _CLOCK.fullmatch(name):
+    if _CLOCK.fullmatch(name) or name.startswith("/"):  # `[/Ben]` ends a turn
         return f"[{name} |]"
     forms = (f"[{name}]",) if _MISTAKEN.search(name) else (f"{name}:", f"[{name}]")
     for plain in forms:

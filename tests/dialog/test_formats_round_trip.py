@@ -62,6 +62,7 @@ def test_every_lossless_format_is_told_without_its_suffix(dialog, format_):
         Speech("© Ben", ""),
         Speech("Copyright 2026 Ben", "Yes."),
         Speech("△", "Yes."),
+        Speech("/Ben", "Yes."),
     ],
 )
 def test_what_looks_like_another_format_stays_what_it_is(format_, line):
