@@ -42,8 +42,9 @@ class WordTiming:
         self._timer = timer
         self._takes = takes
         self._queue = queue
-        self._lock = Lock()  # guards the table
+        self._lock = Lock()  # guards the table and the flag
         self._waiting: dict[str, tuple[str, str | None]] = {}
+        self._is_submitted = False
         self._is_closed = False
 
     def add(self, take: Take, spoken: str, language: str | None) -> None:
@@ -57,11 +58,12 @@ class WordTiming:
         """Go on, unless the line at the play-head is waited for; to be called when that changes."""
         if self._timer is None or self._is_closed or self._is_held:
             return
-        with self._lock:
-            n_waiting = len(self._waiting)
-        if n_waiting:
-            with suppress(RuntimeError):  # the studio is closing
-                self._timer.thread.submit(self._time_next)
+        with self._lock:  # one at a time, as other projects wait for the same thread
+            if self._is_submitted or not self._waiting:
+                return
+            self._is_submitted = True
+        with suppress(RuntimeError):  # the studio is closing
+            self._timer.thread.submit(self._time_next)
 
     @property
     def _is_held(self) -> bool:
@@ -69,6 +71,7 @@ class WordTiming:
 
     def _time_next(self) -> None:
         with self._lock:
+            self._is_submitted = False
             if not self._waiting or self._is_closed or self._is_held:
                 return
             take_id = next(iter(self._waiting))

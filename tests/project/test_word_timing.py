@@ -174,6 +174,21 @@ def test_no_take_is_timed_before_the_line_at_the_play_head(
     until(lambda: len(aligner.texts) == 2)
 
 
+def test_takes_that_wait_are_one_order_of_the_thread(
+    studio: Studio, aligner: CountedAligner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, orders = open_scene(studio), []
+    thread = studio.projects._timer.thread
+    with monkeypatch.context() as patched:
+        patched.setattr(thread, "submit", orders.append)
+        rendered(session)
+        session._state.word_timing.pump()
+    assert len(orders) == 1
+    orders[0]()
+    wait_until_timed(session)
+    assert len(aligner.texts) == 2
+
+
 def test_a_scene_s_words_and_mouths(studio: Studio, aligner: CountedAligner) -> None:
     session = open_scene(studio)
     rendered(session)
