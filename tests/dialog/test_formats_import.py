@@ -209,7 +209,7 @@ def test_a_line_that_speaks_of_columns_is_no_heading():
 
 
 def test_a_comment_of_signs_alone_says_nothing():
-    read = import_dialog(b"Ida: Yes.\n//\t/\n# /\n", "a.txt")
+    read = import_dialog(b"Ida: Yes.\n//\t/\n////\n###\n", "a.txt")
     assert list(read.dialog) == [Speech("Ida", "Yes.")]
 
 

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from studio.dialog.formats.dialog_file import Format, export_dialog, export_notices, import_dialog
-from studio.dialog.model import Audio, Dialog, Silence, Speech, Unspoken, paragraph
+from studio.dialog.model import (
+    Audio,
+    Dialog,
+    Silence,
+    Speech,
+    Unspoken,
+    UnspokenKind,
+    paragraph,
+)
 
 CAPTIONS = (Format.SRT, Format.VTT)
 LOSSLESS = tuple(format_ for format_ in Format if format_ not in CAPTIONS)
@@ -67,6 +75,13 @@ def test_every_lossless_format_is_told_without_its_suffix(dialog, format_):
 )
 def test_what_looks_like_another_format_stays_what_it_is(format_, line):
     assert list(back(Dialog((line,)), format_).dialog) == [line]
+
+
+@pytest.mark.parametrize("format_", LOSSLESS)
+@pytest.mark.parametrize("kind", UnspokenKind)
+def test_what_is_not_spoken_may_be_a_sign(format_, kind):
+    dialog = Dialog((Speech("Anna", "Yes."), Unspoken("/", kind)))
+    assert back(dialog, format_).dialog == dialog
 
 
 def spoken(dialog):

@@ -348,6 +348,8 @@ class _PlainTextReader:
         words = " ".join(text.split()).lstrip("#/ ").rstrip("# ")
         is_first = self._speaker is None and self.title is None and text.startswith("# ")
         if not words:
+            if text.startswith(("# ", "## ", "#> ")):  # as a script has a note of signs
+                self.script.read(text, number)
             return
         takes_title = is_first and not (is_heading(words) or words.endswith("."))
         heading = strip_markup(plain_bold(words))
