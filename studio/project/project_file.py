@@ -67,12 +67,12 @@ _MAX_RECORD_BYTES = 4_000_000
 """Limit of a take's record; that of the longest line has half of it."""
 
 _RECORD_BYTES = 8_000
-_SPARE_RECORD_BYTES = 64_000_000
+_SPARE_RECORD_BYTES = 40_000_000
 """How large the records of takes are, each and besides: all of them stay in memory."""
 
 _RECORD_VALUES = 150
-_SPARE_VALUES = 5_000_000
-"""How many values they hold, each and besides: the times of all words of the longest script."""
+_SPARE_VALUES = 2_000_000
+"""How many values they hold, each and besides: of 400,000 words, which take 86 MB."""
 
 _MAX_ID_CHARS = 100
 _TOO_LARGE = "This project file is too large. Export it without deleted takes."
