@@ -6,7 +6,15 @@ from studio.dialog.formats.dialog_file import (
     import_dialog,
     read_dialog_text,
 )
-from studio.dialog.model import Audio, Silence, Speech, SpeechLimits
+from studio.dialog.model import (
+    Audio,
+    Dialog,
+    Silence,
+    Speech,
+    SpeechLimits,
+    Unspoken,
+    UnspokenKind,
+)
 from studio.dialog.planning import plan
 from studio.errors import ScriptError
 
@@ -170,4 +178,13 @@ def test_a_countdown_that_was_exported_is_read_again(format_: Format) -> None:
         ("Anna", "3"),
         ("Anna", "2"),
         ("Ben", "1"),
+    ]
+
+
+def test_a_number_beside_a_heading_of_a_screenplay_is_no_page() -> None:
+    said = Dialog((Speech("0", ""), Unspoken("INT. ROOM - DAY", UnspokenKind.HEADING)))
+    back = import_dialog(export_dialog(said, Format.TSV), "a.tsv").dialog
+    assert [(line.text, getattr(line, "speaker", None)) for line in back] == [
+        ("", "0"),
+        ("INT. ROOM - DAY", None),
     ]

@@ -320,7 +320,9 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
             return Imported(
                 chat.parsed.dialog, chat.parsed.notices, Format.SCRIPT, title, chat=True
             )
-    text = cut_page_breaks(cut_times(text, remarks), remarks)
+    text = cut_times(text, remarks)
+    if delimiter_of(text) is None:
+        text = cut_page_breaks(text, remarks)
     format_ = detect(text, file_name, remarks)
     return _parse(text, format_, remarks, options)
 
