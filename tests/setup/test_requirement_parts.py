@@ -91,6 +91,7 @@ def test_standing_pins_follow_what_a_package_brought():
 def test_the_projects_own_files_hold_the_parts_the_launcher_needs():
     parts = read_parts(REPO / "requirements.txt") | read_parts(REPO / "tests" / "requirements.txt")
     assert set(parts) == {"studio", "models", "tests", "audit"}
-    names = [pin.name for part in parts.values() for pin in (*part.pins, *part.no_deps)]
-    assert len(names) == len(set(names))
+    pins = [pin for part in parts.values() for pin in (*part.pins, *part.no_deps)]
+    assert len({(pin.name, pin.version) for pin in pins}) == len({pin.name for pin in pins})
+    assert all(len(part.pins) == len({pin.name for pin in part.pins}) for part in parts.values())
     assert [pin.name for pin in parts["models"].no_deps] == ["chatterbox-tts"]
