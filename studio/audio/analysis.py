@@ -589,13 +589,13 @@ def _compute_spectra(clip: Clip, n_frames: int) -> _Array32:
     whole = len(clip) // step * step
     # Means instead of a proper filter: aliasing is the same each time, and only similarity counts.
     # Summed column by column: a mean over rows of three takes four times as long.
-    low: Samples = clip.samples[:whole:step].copy()
-    for at in range(1, step):
-        low += clip.samples[at:whole:step]
-    low /= step
     hop = round(FRAME_S * clip.rate_hz / step)
     edge = (_WINDOW_SAMPLES - hop) // 2
-    padded = np.pad(low, (edge, _WINDOW_SAMPLES))
+    padded = np.zeros(edge + whole // step + _WINDOW_SAMPLES, dtype=np.float32)
+    low = padded[edge : edge + whole // step]
+    for at in range(step):
+        low += clip.samples[at:whole:step]
+    low /= step
     windows = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW_SAMPLES)[::hop][:n_frames]
     power = np.empty((len(windows), _WINDOW_SAMPLES // 2 + 1), dtype=np.float32)
     for start in range(0, len(windows), _BLOCK_FRAMES):

@@ -270,7 +270,7 @@ class SpeechLimits:
 
     def fits(self, text: str) -> bool:
         """Whether text is so short that it fits into one pass, whatever its characters weigh."""
-        return len(text) * max(1.0, self.wide_weight) <= self.max_chars
+        return len(text) * (1.0 if text.isascii() else max(1.0, self.wide_weight)) <= self.max_chars
 
 
 _SURROGATES = regex.compile(r"\p{Cs}")

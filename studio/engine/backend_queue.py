@@ -175,14 +175,21 @@ MAX_UNSAVED_S = 60.0
 _UNSAVED_S_PER_SLOT = 30.0
 """More where many lines are decoded at once, which may all end in the same moment."""
 
+_IN_FLIGHT_S_PER_SEGMENT = 30.0
+"""The same where segments aren't decoded together, for each that may be in flight."""
+
+_S_PER_CHAR = 0.1
+"""What a character is expected to take: half of what numbers take, and twice what words do."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueuedSegment:
-    """A segment that is next; `priority` as in `SpeechRequest`."""
+    """A segment that is next, its `priority` as in `SpeechRequest`, and the sound expected."""
 
     job: Job
     record: SegmentRecord
     priority: Callable[[], Priority]
+    expected_s: float
 
 
 @dataclass(slots=True)
@@ -193,7 +200,8 @@ class BackendQueue:
         max_concurrency: Segments in flight on a backend without slots of its own.
         oom_retries: Segments that ran out of memory and wait for a retry, each alone.
         unsaved: Segments in flight, and those whose sound isn't saved yet.
-        unsaved_s: Seconds of sound that aren't saved yet.
+        in_flight_s: Seconds of sound that are expected of the segments in flight.
+        unsaved_s: Seconds of sound that aren't saved yet, of segments that have ended.
         exclusive: Whether such a retry is in flight.
     """
 
@@ -203,6 +211,7 @@ class BackendQueue:
     oom_retries: deque[QueuedSegment] = field(default_factory=deque)
     in_flight: int = 0
     unsaved: int = 0
+    in_flight_s: float = 0.0
     unsaved_s: float = 0.0
     exclusive: bool = False
 
@@ -217,14 +226,16 @@ class BackendQueue:
         can = self.manager.backend.capabilities
         return (can.slots or 0) * (2 if can.queues_requests else 1)
 
+    @property
+    def _weight(self) -> Callable[[str], float]:
+        return self.manager.backend.capabilities.limits().weight
+
     def add(self, job: Job, segment_idxs: list[int]) -> None:
         """Queue the speech segments of a new job; on a batched backend the longest go first."""
         in_slots, weights = self._in_slots, dict[int, float]()
-        weight = self.manager.backend.capabilities.limits().weight
+        weight = self._weight
         for segment_idx in segment_idxs if in_slots else ():
-            segment = job.records[segment_idx].segment
-            assert isinstance(segment, SpeechSegment)
-            weights[segment_idx] = sum(map(weight, segment.text))
+            weights[segment_idx] = _weigh(job.records[segment_idx], weight)
         self.scheduler.add(job, segment_idxs, weights, round_size=in_slots or 1)
 
     def take(self) -> QueuedSegment | None:
@@ -238,7 +249,20 @@ class BackendQueue:
         if taken is None:
             return None
         job, segment_idx, priority = taken
-        return QueuedSegment(job, job.records[segment_idx], priority)
+        record = job.records[segment_idx]
+        return QueuedSegment(job, record, priority, _S_PER_CHAR * _weigh(record, self._weight))
+
+    def begin(self, turn: QueuedSegment) -> None:
+        """Count a segment as in flight and unsaved."""
+        self.in_flight += 1
+        self.unsaved += 1
+        self.in_flight_s += turn.expected_s
+
+    def end(self, turn: QueuedSegment) -> None:
+        """Count a segment as in flight no more."""
+        self.in_flight -= 1
+        self.in_flight_s -= turn.expected_s
+        self.exclusive = False
 
     def _has_room(self) -> bool:
         if self.oom_retries:
@@ -248,9 +272,14 @@ class BackendQueue:
         if self.unsaved_s >= MAX_UNSAVED_S + _UNSAVED_S_PER_SLOT * self._in_slots:
             return False
         if not self._in_slots:
-            return self.in_flight < self.max_concurrency
+            return self.in_flight < self.max_concurrency and self._has_room_for_sound()
         # The line at the play-head may exceed the bound, so that it waits in the backend.
         return self.in_flight < self._in_slots + self.scheduler.is_play_head_next()
+
+    def _has_room_for_sound(self) -> bool:
+        """Whether not too much sound is being made: a segment may last minutes."""
+        most_s = _IN_FLIGHT_S_PER_SEGMENT * self.max_concurrency
+        return self.in_flight == 0 or self.in_flight_s + self.unsaved_s < most_s
 
     def discard(self, job: Job) -> list[SegmentRecord]:
         """Remove the waiting segments of a job; returns them."""
@@ -258,3 +287,8 @@ class BackendQueue:
         waiting += [turn.record for turn in self.oom_retries if turn.job is job]
         self.oom_retries = deque(turn for turn in self.oom_retries if turn.job is not job)
         return waiting
+
+
+def _weigh(record: SegmentRecord, weight: Callable[[str], float]) -> float:
+    assert isinstance(record.segment, SpeechSegment)
+    return sum(map(weight, record.segment.text))

@@ -190,8 +190,7 @@ class Renderer:
 
     def _start_ready(self, lane: BackendQueue) -> None:
         while (turn := lane.take()) is not None:
-            lane.in_flight += 1
-            lane.unsaved += 1
+            lane.begin(turn)
             turn.job.start_segment(turn.record)
             self._start(self._render(lane, turn))
         self._models.notify(StateChange.WORK)
@@ -258,8 +257,7 @@ class Renderer:
                 record, describe_fault(lane.manager.backend.title, error), type(error).__name__
             )
         finally:
-            lane.in_flight -= 1
-            lane.exclusive = False
+            lane.end(turn)
             job.release_slot()
             self._start_ready(lane)
         return None

@@ -154,6 +154,17 @@ def test_generation_waits_when_a_minute_is_unsaved(open_studio: OpenStudio) -> N
     assert states(job) == ["saved"] * 6
 
 
+@pytest.mark.parametrize(("n_chars", "most"), [(1_000, 1), (500, 2), (250, 3)])
+def test_few_segments_that_may_last_minutes_are_spoken_at_once(
+    open_studio: OpenStudio, n_chars: int, most: int
+) -> None:
+    numbers = Speech("Ida", ("7. " * 400)[: n_chars - 1])
+    job = open_studio(max_concurrency=3).render(Dialog((numbers,) * 6))
+    finish(job)
+    assert states(job) == ["saved"] * 6
+    assert job.summarize().max_in_flight == most
+
+
 def test_a_failing_line_leaves_an_error_record_and_the_others_complete(
     open_studio: OpenStudio, tmp_path: Path
 ) -> None:

@@ -131,6 +131,8 @@ def speak_once(client: httpx.Client) -> None:
     """Start what speech needs once: the voice's processes and the one that times words."""
     for _ in range(3):
         client.post("/v1/audio/speech", json={"input": "All is quiet by the river. " * 80})
+    many = {"input": "Ida: All is quiet by the river.\n" * 80, "stream": True}  # until the end
+    client.post("/v1/dialogs", json=many).raise_for_status()
     project = client.post("/studio/projects", json={"text": "Ida: All is quiet."}).json()
     address, line_id = f"/studio/projects/{project['project_id']}", project["lines"][0]["line_id"]
     client.post(f"{address}/render", json={}).raise_for_status()

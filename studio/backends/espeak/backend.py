@@ -20,6 +20,7 @@ from studio.audio.clip import (
     Samples,
     from_pcm16,
     resample,
+    split_blocks,
 )
 from studio.backends.base import Capabilities, Conditioning, LoadProgress, Param, SpeechRequest
 from studio.backends.espeak.espeak_voices import (
@@ -87,8 +88,18 @@ def finish_clip(pcm: npt.NDArray[np.int16], rate_hz: int, *, shift: float = 1.0)
 def _audible(speech: Samples) -> tuple[int, int]:
     """The bounds of the audible part."""
     quiet = np.float32(measure_peak(speech) * _AUDIBLE)
-    audible = (speech > quiet) | (speech < -quiet)
-    return int(audible.argmax()), len(audible) - int(audible[::-1].argmax())
+    return _find_audible(speech, quiet), len(speech) - _find_audible(speech[::-1], quiet)
+
+
+def _find_audible(speech: Samples, quiet: np.float32) -> int:
+    """The first sample that is louder; there is one."""
+    first = 0
+    for block in split_blocks(speech):
+        audible = (block > quiet) | (block < -quiet)
+        if audible.any():
+            break
+        first += len(block)
+    return first + int(audible.argmax())
 
 
 def _normalize_level(speech: Samples) -> Samples:
@@ -188,6 +199,7 @@ def _param(request: SpeechRequest, name: str) -> float:
 
 
 MAX_CHARS = 1_000
+_WIDE_WEIGHT = 4.0  # eSpeak NG names characters that it doesn't know, which takes 0.4 s each
 
 _CHUNK_SAMPLES = STUDIO_RATE_HZ // 2
 _PATIENCE_S = 10.0
@@ -225,6 +237,7 @@ class DraftBackend:
         return Capabilities(
             sample_rate_hz=STUDIO_RATE_HZ,
             max_chars=MAX_CHARS,
+            wide_weight=_WIDE_WEIGHT,
             builtin_voice=True,
             presets=presets(),
             languages={} if self.unavailable() else self._languages.names_by_code(),

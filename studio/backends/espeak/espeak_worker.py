@@ -99,8 +99,8 @@ class Library:
         version: bytes = self._espeak.espeak_Info(None)
         return version.decode()
 
-    def speak(self, request: dict[str, Any]) -> bytes:
-        """Speak one request.
+    def speak(self, request: dict[str, Any]) -> bytes | bytearray:
+        """Speak one request; call it once.
 
         Returns:
             Little-endian 16-bit mono PCM at `rate_hz`. If `with_events`, before it the size of a
@@ -125,7 +125,7 @@ class Library:
         status = self._espeak.espeak_Synth(text, len(text), 0, 1, 0, _UTF8_PLAIN, None, None)
         self._check(status, "speak")
         if self._events is None:
-            return bytes(self._pcm)
+            return self._pcm  # no copy, as it may last minutes
         events = json.dumps(self._events).encode()
         return SIZE.pack(len(events)) + events + self._pcm
 
@@ -207,14 +207,20 @@ def serve(library_path: str, requests: IO[bytes], answers: IO[bytes]) -> None:
         request = _next_request(requests)
         if request is None:
             return
-        try:
-            answer = library.read(request) if "sentences" in request else library.speak(request)
-            payload, code = answer, 0
-        except EspeakError as error:
-            payload, code = str(error.args[1]).encode(), error.args[0]
-        _answer(answers, payload, code=code, last=spoken == limit)
+        _serve_one(library, request, answers, is_last=spoken == limit)
         library.close()
         library = Library(library_path)
+
+
+def _serve_one(
+    library: Library, request: dict[str, Any], answers: IO[bytes], *, is_last: bool
+) -> None:
+    try:
+        payload = library.read(request) if "sentences" in request else library.speak(request)
+        code = 0
+    except EspeakError as error:
+        payload, code = str(error.args[1]).encode(), error.args[0]
+    _answer(answers, payload, code=code, last=is_last)
 
 
 def _next_request(requests: IO[bytes]) -> dict[str, Any] | None:
@@ -226,7 +232,9 @@ def _next_request(requests: IO[bytes]) -> dict[str, Any] | None:
     return request
 
 
-def _answer(answers: IO[bytes], payload: bytes, *, code: int = 0, last: bool = False) -> None:
+def _answer(
+    answers: IO[bytes], payload: bytes | bytearray, *, code: int = 0, last: bool = False
+) -> None:
     answers.write(FRAME.pack(code, len(payload), last))
     answers.write(payload)
     answers.flush()

@@ -19,6 +19,8 @@ from studio.backends.espeak import worker_pool
 from studio.backends.espeak.backend import DraftBackend
 from studio.backends.espeak.espeak_voices import VARIANTS
 from studio.backends.espeak.worker_pool import EspeakWorker
+from studio.dialog.model import Dialog, Speech
+from studio.dialog.planning import plan
 from studio.errors import Cancelled, ModelUnavailable, SpeechFailed
 from studio.voices.speaker import Sample, Voice
 
@@ -349,3 +351,11 @@ def test_a_new_takes_seed_changes_pace_and_melody_a_little_and_others_nothing(dr
         assert len(take) / len(usual) == pytest.approx(1, abs=0.1)
         hz = estimate_fundamental_hz(take) / estimate_fundamental_hz(usual)
         assert abs(12 * np.log2(hz)) < 1.5
+
+
+def test_a_segment_of_characters_that_are_named_lasts_two_minutes_at_most(draft):
+    text = "鬱蒼とした森の奥で、誰かが静かに笛を吹いていた。" * 40
+    limits = draft.capabilities.limits()
+    segments = plan(Dialog((Speech("Ida", text),)), limits).segments
+    assert "".join(one.text for one in segments) == text
+    assert max(say(draft, one.text).duration_s for one in segments) < 120
