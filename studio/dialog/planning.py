@@ -42,6 +42,7 @@ from studio.dialog.tags import (
     cut_pauses,
     has_words,
     may_have_tags,
+    replace_each_tag,
     replace_tags,
 )
 from studio.errors import ScriptError
@@ -146,7 +147,7 @@ def _mask(text: str) -> str:
     # Word boundaries in a long run of flag emoji take quadratic time.
     shown = _FLAG.sub("☺\N{COMBINING ACUTE ACCENT}", text)
     shown = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", shown)  # the sentence splitter's limit
-    return TAG.sub(lambda match: "x" * len(match[0]), shown)
+    return replace_each_tag(shown, lambda tag: "x" * len(tag)) if may_have_tags(text) else shown
 
 
 def _sentences(masked: str, language: str | None) -> Iterator[Span]:
@@ -545,6 +546,9 @@ class _Planner:
             else:
                 parts += self._speakable(part, language, number)
         is_pause = all(isinstance(part, float) for part in cut)
+        said = "".join(part for part in parts if isinstance(part, str))
+        if not may_have_tags(said):
+            return parts if said or is_pause else []
         parts, left_out = attach_lone_tags(parts, self.limits)
         is_spoken = any(isinstance(part, str) for part in parts)
         if not is_spoken:
@@ -555,6 +559,8 @@ class _Planner:
         return parts
 
     def _speakable(self, text: str, language: str | None, number: int) -> list[str]:
+        if not may_have_tags(text):  # as between the pauses of most lines
+            return self._cut_words(text, language) if is_speakable(text) else []
         text = replace_tags(text, lambda tag, name: self._tag(tag, name, number))
         has_sound = any(f"[{tag}]" in text for tag in self.limits.tags)
         if not has_sound and not has_words(text):
@@ -564,10 +570,9 @@ class _Planner:
     def _cut_words(self, text: str, language: str | None) -> list[str]:
         limits = self.limits
         if limits.fits(text) or (self.check is not None and self._has_short_words(text)):
-            pieces = [text.strip()]
-        else:
-            weight = limits.weight if limits.wide_weight != 1 else None
-            pieces = split_text(text, limits.max_chars, language, weight=weight)
+            return [text.strip()] if is_speakable(text) else []
+        weight = limits.weight if limits.wide_weight != 1 else None
+        pieces = split_text(text, limits.max_chars, language, weight=weight)
         return list(filter(is_speakable, pieces))
 
     def _has_short_words(self, text: str) -> bool:

@@ -8,19 +8,21 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property, lru_cache
 from heapq import merge
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, compress, islice, pairwise, takewhile
 from operator import itemgetter
 from typing import Generic, TypeVar
 
 import regex
 
 from studio.dialog.model import normalize_spoken_text
-from studio.dialog.tags import find_tags, tidy_spaces
+from studio.dialog.tags import find_tags, may_have_tags, tidy_spaces
 from studio.errors import BadInput
 
 _Value = TypeVar("_Value")
+_Key = TypeVar("_Key")
 
 
 class WordList(Generic[_Value]):
@@ -47,6 +49,15 @@ class WordList(Generic[_Value]):
     def __bool__(self) -> bool:
         """Whether there is any word."""
         return bool(self._sorted)
+
+    def get(self, word: str) -> _Value | None:
+        """The value of a word; None of one that isn't here."""
+        return self._values.get(word)
+
+    def find_longer(self, beginning: str) -> Iterator[str]:
+        """The longer words that begin so."""
+        first = bisect_right(self._sorted, beginning)
+        return takewhile(lambda one: one.startswith(beginning), islice(self._sorted, first, None))
 
     def is_absent_from(self, text: str) -> bool:
         """Whether they are so few that it is known soon that a text has none, and it has none."""
@@ -84,6 +95,7 @@ _IS_ENGLISH = re.compile(r"[0-9A-Za-z_]")
 
 MAX_PRONUNCIATIONS = 2_000
 MAX_PRONUNCIATION_CHARS = 200
+_MOST_ATOM_CHARS = 3 * MAX_PRONUNCIATION_CHARS  # without regard to case a letter may become three
 
 # Scripts without spaces between words, and Korean, which attaches particles to them.
 _UNSPACED = (
@@ -95,7 +107,8 @@ _MARK = regex.compile(r"\p{M}")
 # Of the commas around an omitted word, one stays.
 _COMMA_LAST = regex.compile(r"[,;，；、،]\s?$")
 _COMMA_FIRST = regex.compile(r"^\s?[,;，；、،]")
-_APOSTROPHES = str.maketrans(dict.fromkeys("’ʼ‘＇", "'"))
+_COMMAS = frozenset(",;，；、،")
+_APOSTROPHES = "’ʼ‘＇"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +161,10 @@ def check_pronunciations(entries: Iterable[Pronunciation]) -> tuple[Pronunciatio
     return tuple(checked.values())
 
 
+_LONGER = Pronunciation("")
+"""Stands for whatever entry may replace an atom and what follows it."""
+
+
 class PronunciationRules:
     """A list of pronunciations that can be applied to text.
 
@@ -183,9 +200,17 @@ class PronunciationRules:
             text: What is written.
             most_chars: How many characters of the result are wanted, at least; None for all.
         """
-        if not self._entries:
+        normal, searches = self._search(text)
+        if not searches:
             return text
-        parts = self._parts(unicodedata.normalize("NFC", text))
+        is_long = most_chars is not None and len(text) > 4 * most_chars
+        if not is_long or self._leaves_out:
+            atoms, found = self._find_atoms(normal)
+            if atoms and not found:
+                return text
+            if atoms and (said := self._say_atoms(atoms, found)) is not None:
+                return tidy_spaces(said)
+        parts = self._parts(normal, searches)
         beginning = list(islice(parts, 2))
         if len(beginning) < 2:
             return text
@@ -195,14 +220,19 @@ class PronunciationRules:
 
     def find_first(self, text: str) -> str | None:
         """The first word of the list that is replaced in text, if there is any."""
-        return next(self._used(text), None)
+        normal, searches = self._search(text)
+        return next(self._used(normal, searches), None)
 
     def used(self, text: str) -> frozenset[str]:
         """The words of the list that are replaced in text."""
-        return frozenset(self._used(text))
+        normal, searches = self._search(text)
+        atoms, found = self._find_atoms(normal) if searches else ([], {})
+        if atoms:
+            return frozenset(entry.written for entry in found.values())
+        return frozenset(self._used(normal, searches))
 
-    def _used(self, text: str) -> Iterator[str]:
-        parts = self._parts(unicodedata.normalize("NFC", text)) if self._entries else ()
+    def _used(self, text: str, searches: list[_Search]) -> Iterator[str]:
+        parts = self._parts(text, searches)
         return (part.written for part in parts if isinstance(part, Pronunciation))
 
     def uses(self, texts: Iterable[str]) -> Counter[str]:
@@ -221,14 +251,86 @@ class PronunciationRules:
         forms = ((WordList(exact), _plain), (WordList(folded), _folded))
         return [(words, form) for words, form in forms if words]
 
-    def _parts(self, text: str) -> Iterator[str | Pronunciation]:
+    @cached_property
+    def _leaves_out(self) -> bool:
+        """Whether an entry omits its word, so that much text may become a few characters."""
+        return not all(one.spoken for one in self._entries.values())
+
+    @cached_property
+    def _by_atom(self) -> _Known[str, Pronunciation | None]:
+        return _Known(self._find_entry)
+
+    @cached_property
+    def _seams(self) -> _Known[tuple[str, str], str]:
+        return _Known(self._join_atoms)
+
+    def _find_entry(self, atom: str) -> Pronunciation | None:
+        """The entry that replaces an atom; `_LONGER` if one may go beyond it."""
+        if atom[0] in _TAG_STARTS and len(atom) > 1:
+            return _LONGER if any(one in atom[1:] for one in _TAG_STARTS) else None
+        found = None
+        for words, form in self._words:  # of two for the same word, the case-sensitive one wins
+            formed = form(atom)
+            end = len(formed)
+            if any(not _is_inside(one, end) for one in words.find_longer(formed)):
+                return _LONGER
+            found = found or words.get(formed)
+        return found
+
+    def _find_atoms(self, text: str) -> tuple[list[str], dict[str, Pronunciation]]:
+        """A text's atoms, and the entries that replace some of them.
+
+        No atoms if they can't be told so, or an entry may replace several together.
+        """
+        atoms, known = _cut_atoms(text), self._by_atom
+        found = {}
+        for atom in set(atoms):
+            entry = known[atom] if len(atom) <= _MOST_ATOM_CHARS else _LONGER
+            if entry is _LONGER:
+                return [], {}
+            if entry is not None:
+                found[atom] = entry
+        return atoms, found
+
+    def _say_atoms(self, atoms: list[str], found: Mapping[str, Pronunciation]) -> str | None:
+        """The atoms with some of them replaced, as `_joined`; None where commas are at stake.
+
+        Nothing here is done for each atom in Python, of which a project may have 5,000,000.
+        """
+        said = {atom: entry.spoken for atom, entry in found.items()}
+        leaves_out = "" in said.values()
+        if leaves_out and not _COMMAS.isdisjoint(chain(atoms, *said.values())):
+            return None
+        is_seamless = not leaves_out and all(map(_keeps_edges, said.items()))
+        if is_seamless or not any(said.values()):
+            return "".join(map(said.get, atoms, atoms))
+        kept = list(compress(atoms, map(said.get, atoms, atoms)))
+        begun = said.get(kept[0], kept[0]) if kept else ""
+        return begun + "".join(map(self._seams.__getitem__, pairwise(kept)))
+
+    def _join_atoms(self, pair: tuple[str, str]) -> str:
+        """What is said of the second of two atoms, with a space where that is needed."""
+        entries = [self._by_atom[atom] for atom in pair]
+        left, right = (
+            entry.spoken if entry else atom for atom, entry in zip(pair, entries, strict=True)
+        )
+        is_apart = any(entries) and _is_one_word(left[-1], right[0])
+        return f" {right}" if is_apart else right
+
+    def _search(self, text: str) -> tuple[str, list[_Search]]:
+        """A text in its normal form, and those of its searches that may find something."""
+        if not self._entries:
+            return text, []
+        text = unicodedata.normalize("NFC", text)
+        searches = (_Search(words, text, form) for words, form in self._words)
+        return text, [one for one in searches if not one.is_in_vain]
+
+    def _parts(self, text: str, searches: list[_Search]) -> Iterator[str | Pronunciation]:
         """The text in order: a stretch to keep, an entry that replaces one, and so on.
 
-        It is searched only as far as the parts are asked for.
+        It is searched only as far as the parts are asked for. Of two matches of the same length,
+        that of the first search wins.
         """
-        # Of two matches of the same length, the case-sensitive one wins.
-        searches = [_Search(words, text, form) for words, form in self._words]
-        searches = [one for one in searches if not one.is_in_vain]
         places = [one.places() for one in searches]
         tags, none = find_tags(text), (len(text), len(text))
         tag = (0, 0)
@@ -245,6 +347,80 @@ class PronunciationRules:
                 yield entry
                 copied = stop
         yield text[copied:]
+
+
+class _Known(dict[_Key, _Value]):
+    """Remembers what was found of some keys, and forgets all of it when that is too much."""
+
+    _MOST = 20_000
+
+    def __init__(self, find: Callable[[_Key], _Value]) -> None:
+        self._find = find
+
+    def __missing__(self, key: _Key) -> _Value:
+        value = self._find(key)
+        if len(self) >= self._MOST:
+            self.clear()
+        self[key] = value
+        return value
+
+
+def _cut_atoms(text: str) -> list[str]:
+    """Cut text into what no pronunciation begins or ends in: words, tags and other characters.
+
+    Returns:
+        Together they are the text. None of text with marks, other pauses than `[pause:1s]`, or
+        letters of both kinds that aren't English, which is cut while it is searched.
+    """
+    kinds = {_AtomKind.ENGLISH} if text.isascii() else set(map(_find_kind, set(text)))
+    if _AtomKind.NONE in kinds or kinds >= {_AtomKind.SPACED, _AtomKind.UNSPACED}:
+        return []
+    has_tags = may_have_tags(text)
+    if has_tags and _LONG_PAUSE.search(text):
+        return []
+    return _ATOMS[_AtomKind.SPACED in kinds, has_tags].findall(text)
+
+
+class _AtomKind(Enum):
+    """How a character goes with others: any may stand beside English ones."""
+
+    ENGLISH = "of any text"
+    SPACED = "of words with spaces between them"
+    UNSPACED = "of words without spaces between them"
+    NONE = "of none of these"
+
+
+@lru_cache(maxsize=65_536)
+def _find_kind(char: str) -> _AtomKind:
+    is_word = _OF_A_WORD.match(char) is not None
+    if _MARK.match(char):
+        return _AtomKind.NONE
+    if _IS_ENGLISH.match(char):
+        return _AtomKind.ENGLISH
+    if is_word:
+        return _AtomKind.SPACED if _IS_SPACED.match(char) else _AtomKind.NONE
+    return _AtomKind.UNSPACED if _IS_SPACED.match(char) else _AtomKind.ENGLISH
+
+
+# Beside tags as `tags.TAG` has them.
+_TAGS = r"\[[^\[\]]{1,40}\]|</?[A-Za-z][^<>]{0,60}>|"
+_IS_SPACED = re.compile(r"\w")
+_ATOMS = {
+    (is_spaced, has_tags): re.compile(f"(?s){_TAGS if has_tags else ''}{letter}+|.")
+    for is_spaced, letter in ((True, r"\w"), (False, r"[0-9A-Za-z_]"))
+    for has_tags in (True, False)
+}
+# Pauses that aren't written as tags, or go on behind one.
+_LONG_PAUSE = re.compile(r"\(\s?pause|<break|\[\s?pause[^\]]{30}", re.IGNORECASE)
+_TAG_STARTS = "[(<"
+
+
+def _keeps_edges(replaced: tuple[str, str]) -> bool:
+    """Whether a spoken form is no more of one word with its neighbours than what is written."""
+    written, spoken = replaced
+    begins = _is_one_word("x", spoken[0]) and not _is_one_word("x", written[0])
+    ends = _is_one_word(spoken[-1], "x") and not _is_one_word(written[-1], "x")
+    return not (begins or ends or _MARK.match(spoken[0]))
 
 
 class _Search:
@@ -335,7 +511,10 @@ def _clean(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return text if text.isascii() else text.translate(_APOSTROPHES)
+    if not text.isascii():
+        for one in _APOSTROPHES:  # ten times as fast as `translate`
+            text = text.replace(one, "'")
+    return text
 
 
 def _folded(text: str) -> str:

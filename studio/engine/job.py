@@ -307,6 +307,11 @@ class Job:
             self._record_state(record, SegmentState.PLANNED)
 
     @property
+    def n_open(self) -> int:
+        """How many segments are neither saved, nor failed or cancelled."""
+        return self._open
+
+    @property
     def is_generated(self) -> bool:
         """Whether all audio was generated, so that at most files remain to be saved."""
         return all(one.is_final or one.state is SegmentState.GENERATED for one in self.records)

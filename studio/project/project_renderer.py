@@ -45,8 +45,11 @@ from studio.quality.checks import score_issues
 
 log = logging.getLogger(__name__)
 
-_LINES_PER_SLOT = 3
-"""Lines submitted for each slot of the engine, so that no slot is ever idle."""
+_SEGMENTS_PER_SLOT = 3
+"""Segments of lines submitted for each slot of the engine, so that no slot is ever idle.
+
+A line of 100,000 characters has hundreds: others that are planned as well would only wait.
+"""
 
 _PARTIAL_TAKE_MESSAGE = "What was spoken until then is among the line's takes."
 
@@ -172,7 +175,7 @@ class ProjectRenderer:
                 settled.append(line_id)
                 continue
             listen = line_id == queue.play_head
-            if len(queue.line_jobs) >= self._count_places(spec) and not listen:
+            if not (listen or self._has_room(spec.backend)):
                 break
             try:
                 queue.line_jobs[line_id] = self._start(spec, listen=listen)
@@ -245,9 +248,11 @@ class ProjectRenderer:
             f" ({run.message})" if run.message else "",
         )
 
-    def _count_places(self, spec: LineJobSpec) -> int:
-        slots = self._engine.models.get_manager(spec.backend).backend.capabilities.slots
-        return _LINES_PER_SLOT * (slots or self._engine.max_concurrency)
+    def _has_room(self, backend: str) -> bool:
+        """Whether another line is submitted to the engine."""
+        slots = self._engine.models.get_manager(backend).backend.capabilities.slots
+        most = _SEGMENTS_PER_SLOT * (slots or self._engine.max_concurrency)
+        return sum(max(1, one.job.n_open) for one in self._queue.line_jobs.values()) < most
 
     # Jobs
 
@@ -375,6 +380,8 @@ class ProjectRenderer:
             if is_needed and not line_job.is_finished and not line_job.has_started:
                 line_job.has_started = True
                 self._state.events.append(LineEvent(line_job.line_id))
+            if is_needed and not line_job.is_finished and self._has_room(line_job.spec.backend):
+                self.submit_lines()
         if line_job.is_finished and is_needed:
             self._finish(line_job)
         elif line_job.is_finished:

@@ -314,8 +314,8 @@ def test_a_long_row_of_markdown_keeps_its_name_and_its_words():
         (Format.FOUNTAIN, "*x* ", 1_000),
         (Format.FOUNTAIN, "[[x]] ", 80_000),
         (Format.SRT, "日本語 ", 1_000),
-        (Format.VTT, "<b>x</b> ", 60_000),
-        (Format.SRT, "Well [pause:1s] ", 1_000_000),
+        (Format.VTT, "<b>x</b> ", 5_000),
+        (Format.SRT, "Well [pause:1s] ", 800_000),
     ],
 )
 def test_a_long_line_is_written_in_few_calls(format_, piece, most_calls):

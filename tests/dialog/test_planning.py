@@ -1,6 +1,6 @@
 import pytest
 from dialog_strategies import dialogs
-from growth import assert_linear
+from growth import assert_linear, count_calls
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -286,6 +286,15 @@ def test_a_check_looks_into_50_000_brackets():
     checked = check(lines, LIMITS)
     assert [one.message[:3] for one in checked.notices] == ["<b>"]
     assert "A word of 2,000 characters" in checked.segments[-1].message
+
+
+@pytest.mark.parametrize(
+    ("piece", "most_calls"), [("<b>x</b> ", 15_000), ("a [pause:1s] ", 65_000)]
+)
+def test_a_line_of_many_tags_is_planned_in_few_calls(piece, most_calls):
+    dialog = Dialog((Speech("Ida", piece * 1_000),))
+    plan(dialog, LIMITS)
+    assert count_calls(lambda: plan(dialog, LIMITS)) < most_calls
 
 
 def test_5_000_lines_are_planned_quickly():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import unicodedata
 
@@ -196,8 +197,9 @@ def test_the_search_finds_what_trying_everything_finds(
             kept[written] = marked
     text = unicodedata.normalize("NFC", text)
     pronounce = PronunciationRules(kept.values())
-    parts = [one.written for one in pronounce._parts(text) if isinstance(one, Pronunciation)]
-    assert parts == replaced_simply(list(kept.values()), text)
+    marks = re.findall(r"<\d+>", pronounce.spoken(text))
+    by_mark = {one.spoken: one.written for one in kept.values()}
+    assert [by_mark[one] for one in marks] == replaced_simply(list(kept.values()), text)
 
 
 def steps_of(pronounce: PronunciationRules, text: str) -> int:
@@ -236,6 +238,62 @@ def test_the_most_hostile_list_takes_linear_time(name: str) -> None:
     once, twice = steps_of(pronounce, text), steps_of(pronounce, text + text)
     assert once <= 100 * len(text)
     assert twice <= 2.2 * once + 1_000
+
+
+@pytest.mark.parametrize(
+    ("piece", "pair"),
+    [
+        ("river ", ("river", "reever")),
+        ("a ", ("a", "")),
+        ("a&", ("&", "and")),
+        ("[laugh] a ", ("a", "ay")),
+        ("(I say) <b>a</b> ", ("a", "ay")),
+        ("😀", ("😀", "🙂")),
+        ("😀", ("😀", "")),
+        ("日本a", ("本", "hon")),
+        ("é ", ("É", "eh")),
+    ],
+)
+def test_text_of_nothing_but_known_words_takes_no_step_for_each(
+    piece: str, pair: tuple[str, str]
+) -> None:
+    pronounce = PronunciationRules([Pronunciation(*pair)])
+    text = piece * 3_000
+    assert steps_of(pronounce, text) <= 300
+    assert pronounce.spoken(text) == spoken(text, pair, (f"{pair[0]} no more", "?"))
+
+
+pieces = st.sampled_from(
+    [
+        *"aAß東é&,'ʼ😀[]<>(!",
+        "\u0323",
+        "a ",
+        ", ",
+        "[laugh]",
+        "<b>",
+        "(pause)",
+        "[pause:1s] ",
+        "<break>",
+    ]
+)
+
+
+@given(
+    st.dictionaries(
+        st.lists(pieces, min_size=1, max_size=2).map("".join),
+        st.sampled_from(["", *"xX,é&東 \u0323"]),
+    ),
+    st.lists(pieces, max_size=30).map("".join),
+    st.booleans(),
+)
+def test_phrases_that_are_not_there_change_nothing(
+    pairs: dict[str, str], text: str, match_case: bool
+) -> None:
+    entries = [Pronunciation(*pair, match_case) for pair in pairs.items()]
+    phrases = [Pronunciation(f"{one.written} no more", "?", match_case) for one in entries]
+    alone, along = PronunciationRules(entries), PronunciationRules([*entries, *phrases])
+    assert alone.spoken(text) == along.spoken(text)
+    assert alone.used(text) == along.used(text)
 
 
 def test_a_longer_list_makes_plain_text_hardly_slower() -> None:

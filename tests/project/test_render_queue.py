@@ -314,6 +314,25 @@ def test_the_line_that_is_listened_to_is_spoken_next(
     assert not session.busy
 
 
+def test_a_line_of_many_segments_goes_alone_until_it_is_nearly_spoken(
+    open_studio: OpenStudio, gated: GatedDraft
+) -> None:
+    line = "Ida: " + "One. [pause:0.01s] " * 20
+    session = project(open_studio(gated, max_concurrency=3), "\n".join([line] * 3))
+    first, second, third = session.document.order
+    session.render(None)
+    until(lambda: gated.in_speak == 3)
+    assert session.get_line_job(first) is not None
+    assert session.get_line_job(second) is None
+    gated.let_through(19)
+    until(lambda: session.get_line_job(second) is not None and gated.in_speak == 3)
+    assert session.get_view(first).state is LineState.GENERATING
+    assert session.get_line_job(third) is None
+    gated.let_through(41)
+    until(lambda: not session.busy)
+    assert states(session) == ["ready"] * 3
+
+
 def test_cancelling_lets_a_waiting_listener_go(open_studio: OpenStudio) -> None:
     gated = GatedDraft()
     session = open_studio(gated, max_concurrency=1).projects.create("Scene", dialog_of(40))

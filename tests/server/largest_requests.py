@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -309,6 +310,8 @@ LONG_LINES = {
     "quotes": '"Yes," he said. ',
     "stars": "*x* ",
     "pauses": "The river is quiet, and nobody has come to the weir for a while. [pause:1s] ",
+    "pause after each word": "a [pause:1s] ",
+    "letters": "a b ",
     "one word": "x",
 }
 """What the lines of a project hold again and again that has as much text as any, in few lines."""
@@ -326,11 +329,19 @@ _PROJECT = "/studio/projects/{project_id}"
 _TEXT_FORMATS = ("txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl")
 
 
+def pronunciations(piece: str) -> list[dict[str, str]]:
+    """As many as a project has, among them each word, letter and sign of a text."""
+    words = re.findall(r"\w+|[^\w\s()\[\]<>]", piece)
+    named = dict.fromkeys(["river", *words, *(f"river{number}" for number in range(2_000))])
+    return [{"written": word, "spoken": f"{word}e"} for word in list(named)[:2_000]]
+
+
 def long_requests(kind: str) -> Iterator[Largest]:
     """What is done with such a project, in this order, except that it is spoken."""
     text = long_script(kind)
     piece = LONG_LINES[kind].strip()
     entry = {"written": "river", "spoken": "reever"}
+    entries = pronunciations(piece)
     word = {"find": piece, "with": f"{piece[1:] or 'y'} ", "match_case": True}
     yield Largest(_CREATE, "script", lambda _: _json({"text": text}))
     yield Largest(f"GET {_PROJECT}", "")
@@ -344,6 +355,13 @@ def long_requests(kind: str) -> Iterator[Largest]:
     yield _one("pronounces", lambda _: {"op": "pronounce", "put": [entry]})
     yield Largest(f"POST {_PROJECT}/hints", "pronounced", lambda _: _json({}))
     yield Largest(_SCRIPT.replace("PUT", "GET"), "pronounced")
+    yield _one("pronounces all", lambda _: {"op": "pronounce", "put": entries})
+    yield Largest(
+        f"POST {_PROJECT}/pronunciations/reach", "of all", lambda _: _json({"entry": entries[1]})
+    )
+    yield Largest(f"GET {_PROJECT}", "all pronounced")
+    yield Largest(f"POST {_PROJECT}/hints", "all pronounced", lambda _: _json({}))
+    yield Largest(f"GET {_PROJECT}/reading", "all pronounced")
     yield _one("language", lambda _: {"op": "settings", "fields": {"language": "de"}})
     yield Largest(f"POST {_PROJECT}/hints", "German", lambda _: _json({}))
     for suffix in (*_TEXT_FORMATS, "tableread"):

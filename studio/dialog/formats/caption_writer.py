@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 
 import regex
 
@@ -39,9 +40,10 @@ def write_srt(
     """
     cues = _iter_timed(dialog, durations_s, pauses or {}, ",")
     return "\n".join(
-        f"{number}\n{timing}\n{_format_srt(line)}\n"
-        for number, (timing, line) in enumerate(
-            ((timing, line) for timing, line in cues if isinstance(line, Speech)), start=1
+        f"{number}\n{timing}\n{_format_srt(line, words)}\n"
+        for number, (timing, line, words) in enumerate(
+            ((timing, line, words) for timing, line, words in cues if isinstance(line, Speech)),
+            start=1,
         )
     )
 
@@ -52,8 +54,10 @@ def write_vtt(
     """Write WebVTT as `write_srt` writes SRT, with voice and language tags."""
     cues = _iter_timed(dialog, durations_s, pauses or {}, ".")
     return "WEBVTT\n" + "".join(
-        f"\n{timing}\n{_format_vtt(line)}\n" if isinstance(line, Speech) else _format_note(line)
-        for timing, line in cues
+        f"\n{timing}\n{_format_vtt(line, words)}\n"
+        if isinstance(line, Speech)
+        else _format_note(line)
+        for timing, line, words in cues
     )
 
 
@@ -65,7 +69,7 @@ def estimate_pauses(text: str, duration_s: float) -> list[PauseSpan]:
     """Where the pauses of a line are if its words are spoken evenly; [] if there is no room."""
     parts = _cut(text)
     spoken_s = duration_s - _pauses_s(parts)
-    chars = sum(_weigh(part) for part in parts if isinstance(part, str))
+    chars = _weigh_all(parts)
     if spoken_s < 0:
         return []
     at_s, spans = 0.0, []
@@ -93,8 +97,14 @@ def _remove_sounds(text: str) -> str:
 
 
 def _weigh(words: str) -> float:
-    wide = 0 if words.isascii() else sum(map(len, _WIDE.findall(words)))
-    return len(words) + wide * (_CHARS_IN_A_WIDE_ONE - 1)
+    if words.isascii():
+        return len(words)
+    return len(words) + sum(map(len, _WIDE.findall(words))) * (_CHARS_IN_A_WIDE_ONE - 1)
+
+
+def _weigh_all(parts: Sequence[str | float]) -> float:
+    """The weight of all words, of which only the sum of their lengths matters."""
+    return _weigh("".join(part for part in parts if isinstance(part, str)))
 
 
 def _pauses_s(parts: Sequence[str | float]) -> float:
@@ -108,27 +118,30 @@ def _estimate_duration_s(line: Line) -> float:
     if not isinstance(line, Speech):
         return 0.0
     parts = _cut(line.text)
-    chars = sum(_weigh(part) for part in parts if isinstance(part, str))
+    chars = _weigh_all(parts)
     is_pause = bool(parts) and all(isinstance(part, float) for part in parts)
     return (0.0 if is_pause else max(_SHORTEST_S, chars / _CHARS_PER_S)) + _pauses_s(parts)
 
 
 def _iter_timed(
     dialog: Dialog, durations_s: Sequence[float] | None, pauses: PausesByLine, point: str
-) -> Iterator[tuple[str, Speech | Unspoken]]:
-    """The words that are spoken, each with its timing; `point` stands before milliseconds.
+) -> Iterator[tuple[str, Speech | Unspoken, str]]:
+    """The words that are spoken, each with its timing and its line, of which they are a part.
 
-    What isn't spoken comes between them, without a timing.
+    What isn't spoken comes between them, without a timing. `point` stands before milliseconds.
     """
     known_s = map(_estimate_duration_s, dialog) if durations_s is None else durations_s
     start_s = 0.0
     for idx, (line, duration_s) in enumerate(zip(dialog, known_s, strict=True)):
         if isinstance(line, Speech):
             for words, from_s, to_s in _iter_cues(line.text, duration_s, pauses.get(idx)):
-                begin, end = (format_time(start_s + at_s, point) for at_s in (from_s, to_s))
-                yield f"{begin} --> {end}", Speech(line.speaker, words, line.language)
+                begin, end = (
+                    format_time(start_s + from_s, point),
+                    format_time(start_s + to_s, point),
+                )
+                yield f"{begin} --> {end}", line, words
         elif isinstance(line, Unspoken):
-            yield "", line
+            yield "", line, ""
         start_s += duration_s
 
 
@@ -146,38 +159,40 @@ def _iter_cues(
         yield from [(words, 0.0, duration_s)] if words or not text else []
         return
     begin_s = 0.0
-    for part, (from_s, to_s) in _with_next_span(parts, spans, duration_s):
+    ahead = chain(spans, [(duration_s, duration_s)])
+    from_s, to_s = next(ahead)  # of the pause that a part is, or that follows it, or of the end
+    for part in parts:
         if isinstance(part, float):
             begin_s = to_s
+            from_s, to_s = next(ahead)
         elif part:
             yield part, begin_s, from_s
 
 
-def _with_next_span(
-    parts: Sequence[str | float], spans: Sequence[PauseSpan], duration_s: float
-) -> Iterator[tuple[str | float, PauseSpan]]:
-    """Each part with the pause that it is or that follows it; the line's end after the last."""
-    ahead = [*spans, (duration_s, duration_s)]
-    number = 0
-    for part in parts:
-        yield part, ahead[number]
-        number += isinstance(part, float)
+@lru_cache(maxsize=1_000)  # a line may have thousands of cues
+def _write_name(speaker: str) -> str:
+    return write_header(speaker, Attributes())
 
 
-def _format_srt(line: Speech) -> str:
-    text = paragraph(line.text)
-    header = write_header(line.speaker, Attributes())
+def _format_srt(line: Speech, words: str) -> str:
+    text = paragraph(words)
+    header = _write_name(line.speaker)
     if not text and header.startswith("["):
         header = f"{header.rstrip(' |]')} |]"  # without words, [name] alone describes a sound
     # Players take an arrow anywhere for a timing.
     return f"{header} {text}".rstrip().replace("-->", "→")
 
 
-def _format_vtt(line: Speech) -> str:
-    text = escape_vtt(paragraph(line.text))
+def _format_vtt(line: Speech, words: str) -> str:
+    text = escape_vtt(paragraph(words))
     if line.language is not None:
         text = f"<lang {line.language}>{text}</lang>"
-    return f"<v {escape_vtt(clean_name(line.speaker))}>{text}</v>"
+    return f"<v {_escape_name(line.speaker)}>{text}</v>"
+
+
+@lru_cache(maxsize=1_000)
+def _escape_name(speaker: str) -> str:
+    return escape_vtt(clean_name(speaker))
 
 
 def escape_vtt(text: str) -> str:
@@ -187,7 +202,13 @@ def escape_vtt(text: str) -> str:
 
 def format_time(at_s: float, point: str) -> str:
     """A time of a cue; `point` stands before the milliseconds."""
-    seconds, ms = divmod(round(1000 * at_s), 1000)
+    ms = round(1000 * at_s)
+    s = ms // 1000
+    return f"{_format_s(s)}{point}{ms - 1000 * s:03}"
+
+
+@lru_cache(maxsize=1_000)  # a cue often begins in the second in which the one before it ends
+def _format_s(seconds: int) -> str:
     minutes, s = divmod(seconds, 60)
     hours, m = divmod(minutes, 60)
-    return f"{hours:02}:{m:02}:{s:02}{point}{ms:03}"
+    return f"{hours:02}:{m:02}:{s:02}"
