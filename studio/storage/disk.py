@@ -159,7 +159,7 @@ class Disk:
             free_bytes = shutil.disk_usage(existing).free
         if wanted_bytes > free_bytes:
             needed_bytes = max(wanted_bytes, _LEAST_FREE_BYTES)  # never “0 MB”
-            raise StorageFailed(
+            raise DiskFull(
                 f"This needs {format_bytes(needed_bytes)}, and the disk has "
                 f"{format_bytes(free_bytes)} left. Free some space first."
             )

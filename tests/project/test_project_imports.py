@@ -221,7 +221,7 @@ def test_a_project_that_was_spoilt_on_the_disk_hides_no_other(
     names = [one["name"] for one in client.get("/studio/projects").json()]
     assert names == ["Scene", "Damaged project 0123456789ab"]
     answer = client.get("/studio/projects/0123456789ab")
-    assert answer.status_code == 507
+    assert answer.status_code == 409
     assert str(studio.options.workspace) not in answer.text
 
 
