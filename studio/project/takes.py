@@ -32,6 +32,7 @@ from studio.dialog.directions import find_directions
 from studio.dialog.model import ParamValue
 from studio.errors import FileDamaged, FormatNewer, NotFound, StorageFailed
 from studio.hearing.word_check import WordCheck
+from studio.hearing.word_times import PackedWords
 from studio.project.document import Document
 from studio.quality.checks import QualityIssue, TakeMetrics
 from studio.storage.disk import (
@@ -122,7 +123,7 @@ class Take:
     audio_crc32: int | None = None
     pauses: tuple[tuple[int, int], ...] | None = None
     at_s: Mapping[str, float] = field(default_factory=dict)
-    words: tuple[tuple[int, int, int, int], ...] | None = None
+    words: PackedWords | None = None
     phonemes: str | None = None
     recognised: WordCheck | None = None
     patch: TakePatch | None = None
@@ -416,9 +417,7 @@ class TakeStore:
         self._disk.remove(audio)
         self._disk.remove(audio.with_suffix(FREED_SUFFIX))
 
-    def set_words(
-        self, take_id: str, words: tuple[tuple[int, int, int, int], ...], phonemes: str
-    ) -> Take | None:
+    def set_words(self, take_id: str, words: PackedWords, phonemes: str) -> Take | None:
         """Keep the times of a take's words and phonemes with it; None if it isn't there any more.
 
         Raises:
