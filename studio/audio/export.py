@@ -31,7 +31,7 @@ from studio.audio.file_tags import FileTags, append_to_wav, encode_wav_tags, wri
 from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
 from studio.dialog.said_text import find_said
-from studio.errors import BadInput, StorageFailed
+from studio.errors import BadInput, DiskFull
 from studio.storage.disk import open_atomic, storage_errors
 from studio.storage.zip_members import ZipWriter, build_zip_info
 
@@ -315,7 +315,7 @@ def check_size(timeline: Timeline, path: Path, bytes_a_sample: float) -> None:
     with storage_errors(path):
         free_bytes = shutil.disk_usage(path.parent).free
     if size_bytes > free_bytes:
-        raise StorageFailed(
+        raise DiskFull(
             f"The audio takes {max(1, size_bytes / 1e6):,.0f} MB and the disk has "
             f"{free_bytes / 1e6:,.0f} MB left. Free some space, then save it again."
         )

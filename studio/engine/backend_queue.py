@@ -6,6 +6,7 @@ their prompts are ready, and asks for their priorities again when a slot is free
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping
@@ -203,6 +204,7 @@ class BackendQueue:
         in_flight_s: Seconds of sound that are expected of the segments in flight.
         unsaved_s: Seconds of sound that aren't saved yet, of segments that have ended.
         exclusive: Whether such a retry is in flight.
+        spoken_s: When the last segment got its sound; monotonic seconds.
     """
 
     manager: ModelManager
@@ -214,6 +216,7 @@ class BackendQueue:
     in_flight_s: float = 0.0
     unsaved_s: float = 0.0
     exclusive: bool = False
+    spoken_s: float = -math.inf
 
     @property
     def waiting(self) -> int:

@@ -15,6 +15,7 @@ import asyncio
 import hashlib
 import logging
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing
@@ -130,11 +131,18 @@ class Renderer:
         return sum(lane.waiting for lane in self._queues.values())
 
     def measure_silence_s(self, backend_name: str) -> float:
-        """The longest time for which a line in flight has produced no audio; from any thread."""
+        """The longest time for which a line in flight has produced no audio; from any thread.
+
+        Lines that a backend queues wait for each other: as long as one ends, none is silent.
+        """
         jobs = [job for job in self._jobs if job.spec.backend_name == backend_name]
+        silent_s = max((job.measure_silence_s() for job in jobs), default=0.0)
+        manager = self._models.get_manager(backend_name)
+        lane = self._queues.get(backend_name)
+        if lane is not None and manager.backend.capabilities.queues_requests:
+            silent_s = min(silent_s, time.monotonic() - lane.spoken_s)
         # Lines wait in their slots while the model is being loaded, which isn't a fault.
-        loaded_s = self._models.get_manager(backend_name).loaded_for_s
-        return min(loaded_s, max((job.measure_silence_s() for job in jobs), default=0.0))
+        return min(manager.loaded_for_s, silent_s)
 
     def set_max_concurrency(self, max_concurrency: int) -> None:
         """Change how many segments may be in flight; current ones run to their end."""
@@ -238,6 +246,7 @@ class Renderer:
                 self._start_ready(lane)  # loading the model may have changed its slots
                 spoken = await self._synthesize_with_retry(backend, turn)
             lane.unsaved_s += spoken.clip.duration_s
+            lane.spoken_s = time.monotonic()
             return spoken
         except Cancelled:
             # If the load was stopped, the next segment would only start it again.

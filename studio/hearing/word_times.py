@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import core_schema
 
 from studio.audio.clip import Clip, Pcm16, Samples
 from studio.hearing.cepstra import STEP_S, compute_cepstra, measure_mel_power, measure_noise
@@ -170,13 +174,56 @@ class _Times:
         return round(min(self._duration_s, row * STEP_S), 3)
 
 
-PackedWords = tuple[tuple[int, int, int, int], ...]
-"""Words as takes keep them: offsets in the text, and milliseconds."""
+WordRow = tuple[int, int, int, int]
+"""A word's offsets in the text, and its milliseconds."""
 
 
-def pack_words(words: Sequence[WordTime]) -> PackedWords:
+class PackedWords:
+    """Words as takes keep them, at 16 bytes each: as tuples, a novel's would be 200 MB."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self, rows: Iterable[WordRow]) -> None:
+        """Pack rows.
+
+        Raises:
+            ValueError: A number has more than 32 bits.
+        """
+        try:
+            self._numbers = array("i", chain.from_iterable(rows))
+        except OverflowError as error:
+            raise ValueError("a word's place is out of any text and take") from error
+
+    def __iter__(self) -> Iterator[WordRow]:
+        """Iterate over the rows."""
+        numbers = iter(self._numbers)
+        return zip(numbers, numbers, numbers, numbers, strict=True)
+
+    def __len__(self) -> int:
+        """Count the words."""
+        return len(self._numbers) // 4
+
+    def __eq__(self, other: object) -> bool:
+        """Whether these are the same rows."""
+        return isinstance(other, PackedWords) and self._numbers == other._numbers
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, _: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Read and write them as a list of rows."""
+        rows = handler(tuple[WordRow, ...])
+        listed = core_schema.plain_serializer_function_ser_schema(list)
+        return core_schema.no_info_after_validator_function(cls, rows, serialization=listed)
+
+
+def pack_words(words: Iterable[WordTime]) -> PackedWords:
     """Words as takes keep them."""
-    return tuple((one.start, one.end, _to_ms(one.start_s), _to_ms(one.end_s)) for one in words)
+    return PackedWords(
+        (one.start, one.end, _to_ms(one.start_s), _to_ms(one.end_s)) for one in words
+    )
 
 
 def pack_phonemes(phonemes: Sequence[PhonemeTime]) -> str:
@@ -184,7 +231,7 @@ def pack_phonemes(phonemes: Sequence[PhonemeTime]) -> str:
     return ";".join(f"{one.ipa} {_to_ms(one.start_s)} {_to_ms(one.end_s)}" for one in phonemes)
 
 
-def unpack(text: str, words: PackedWords, phonemes: str) -> Alignment:
+def unpack(text: str, words: Iterable[WordRow], phonemes: str) -> Alignment:
     """Words of a text and its phonemes from their packed forms."""
     parts = (one.rsplit(" ", 2) for one in phonemes.split(";") if one)
     return Alignment(

@@ -32,7 +32,14 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from studio.audio.decode import DEFAULT_LIMITS
 from studio.audio.file_tags import SOFTWARE
 from studio.audio.guarded_decode import decode_guarded
-from studio.errors import AudioRejected, Conflict, FormatNewer, NotFound, StorageFailed
+from studio.errors import (
+    AudioRejected,
+    Conflict,
+    FileDamaged,
+    FormatNewer,
+    NotFound,
+    StorageFailed,
+)
 from studio.project.document import Document, LineKind, check_audio_name, count_numbered
 from studio.project.history import Author, EntryKind, History, Journal, Marks, is_intact
 from studio.project.journal_repair import (
@@ -377,7 +384,7 @@ class ProjectFolder:
             raise _build_access_error(path, error) from error
         except _UNREADABLE_ERRORS as error:
             if not journal_bytes:
-                raise StorageFailed(
+                raise FileDamaged(
                     f"This project can't be read: its {SNAPSHOT_FILE} is damaged and it has "
                     f"no history. Bring its folder ({self.root.name}) back from a copy."
                 ) from error

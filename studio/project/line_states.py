@@ -470,7 +470,7 @@ def _describe_problems(
     ]
     known = {line_id for line_id, _ in problems}
     problems += [
-        (line.line_id, f"The record of its take, “{line.chosen}.json”, isn't there any more.")
+        (line.line_id, "The record of its take isn't there any more.")
         for line in document
         if line.chosen is not None
         and line.line_id not in known

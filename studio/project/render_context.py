@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -43,6 +44,7 @@ from studio.project.document import (
     ProjectLine,
     ProjectSettings,
 )
+from studio.project.draft import MAX_CAST_NAMES
 from studio.project.word_timing import WordTimer
 from studio.storage.disk import hash_file
 from studio.storage.file_cache import FileCache
@@ -566,13 +568,15 @@ class VoiceResolver:
     def cast_new_names(self, document: Document, before: Document) -> Document:
         """A document in which the automatic voices of new characters are unlike the others'.
 
-        Those who were there before keep theirs.
+        Those who were there before keep theirs. Where the project knows as many names as it may,
+        new characters choose by their own.
 
         Raises:
             StorageFailed: The library can't be read.
         """
         known = _find_new_names(document, before)
-        if not known.new:
+        room = MAX_CAST_NAMES - len(document.first_names)
+        if not known.new or room <= 0:
             return document
         has_voice = self.look_up_speakers()
         chosen = {name_key(name): one for name, one in document.first_names.items()}
@@ -587,7 +591,8 @@ class VoiceResolver:
         new = [name for name in known.new if name_key(name) not in chosen and is_automatic(name)]
         describe = describe_engines(backend, document.settings.language)
         named = choose_voice_names(new, kept, describe)
-        return replace(document, first_names={**document.first_names, **named})
+        first_names = {**document.first_names, **dict(islice(named.items(), room))}
+        return replace(document, first_names=first_names)
 
     def find_notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
         """Notices about how the voices would speak a dialog, with line numbers.

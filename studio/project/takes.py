@@ -9,6 +9,7 @@ no take.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import secrets
@@ -31,6 +32,7 @@ from studio.dialog.directions import find_directions
 from studio.dialog.model import ParamValue
 from studio.errors import FileDamaged, FormatNewer, NotFound, StorageFailed
 from studio.hearing.word_check import WordCheck
+from studio.hearing.word_times import PackedWords
 from studio.project.document import Document
 from studio.quality.checks import QualityIssue, TakeMetrics
 from studio.storage.disk import (
@@ -42,6 +44,8 @@ from studio.storage.disk import (
     storage_errors,
 )
 from studio.storage.records import RecordFormat, check_sum, restore_rows
+
+log = logging.getLogger(__name__)
 
 TAKE_FORMAT = RecordFormat("The record of a take", further=frozenset({"source"}))
 _WAV_HEADER_BYTES = 44
@@ -119,7 +123,7 @@ class Take:
     audio_crc32: int | None = None
     pauses: tuple[tuple[int, int], ...] | None = None
     at_s: Mapping[str, float] = field(default_factory=dict)
-    words: tuple[tuple[int, int, int, int], ...] | None = None
+    words: PackedWords | None = None
     phonemes: str | None = None
     recognised: WordCheck | None = None
     patch: TakePatch | None = None
@@ -193,18 +197,13 @@ def _read_record(folder: Path, take_id: str, *, has_audio: bool = True) -> Take:
         else:
             take = _TAKE_ADAPTER.validate_python(TAKE_FORMAT.decode(data))
     except (OSError, ValueError) as error:
-        raise FileDamaged(f"The record of a take, {_show(record)}, is damaged.") from error
+        raise FileDamaged("The record of its take is damaged.") from error
     if take.take_id != take_id or take.line_id != line_id:
-        raise FileDamaged(f"The record of a take, {_show(record)}, is that of another one.")
+        raise FileDamaged("The record of its take is that of another one.")
     audio = f"{folder}{os.sep}{take_id}.wav"
     if has_audio and not _holds_samples(audio, take.samples):
-        raise FileDamaged(f"The audio of a take, {_show(audio)}, isn't as long as it was.")
+        raise FileDamaged("The audio of its take isn't as long as it was.")
     return take
-
-
-def _show(path: str | Path) -> str:
-    """A take's file as messages name it."""
-    return f"“{'/'.join(Path(path).parts[-2:])}”"
 
 
 def _holds_samples(path: str, samples: int) -> bool:
@@ -329,12 +328,13 @@ class TakeStore:
 
     def describe_damage(self, take: Take) -> str:
         """What to say of a take whose audio is damaged or missing."""
-        path = self.get_audio_path(take)
-        remedy = "Render" if take.source is None else "Record"
-        remedy += " the line again, or choose another take."
-        if not path.exists():
-            return f"The audio of this line's take isn't there any more ({_show(path)}). {remedy}"
-        return f"The audio of this line's take has changed on the disk ({_show(path)}). {remedy}"
+        what = "has changed on the disk"
+        if not self.get_audio_path(take).exists():
+            what = "isn't there any more"
+        verb = "Render" if take.source is None else "Record"
+        return (
+            f"The audio of this line's take {what}. {verb} the line again, or choose another take."
+        )
 
     def find_lost(self, document: Document) -> list[Take]:
         """Tell takes whose audio is missing from those that were freed; the former are damaged.
@@ -417,9 +417,7 @@ class TakeStore:
         self._disk.remove(audio)
         self._disk.remove(audio.with_suffix(FREED_SUFFIX))
 
-    def set_words(
-        self, take_id: str, words: tuple[tuple[int, int, int, int], ...], phonemes: str
-    ) -> Take | None:
+    def set_words(self, take_id: str, words: PackedWords, phonemes: str) -> Take | None:
         """Keep the times of a take's words and phonemes with it; None if it isn't there any more.
 
         Raises:
@@ -546,6 +544,7 @@ class TakeStore:
                     take = _read_record(folder, take_id, has_audio=audio in names)
                     found.append((take, audio in names))
                 except (FileDamaged, FormatNewer) as error:
+                    log.warning("%s/%s: %s", folder, record, error)
                     self.problems.append((folder.name, str(error)))
                 names -= {record, audio}
             self._torn += map(folder.joinpath, names)

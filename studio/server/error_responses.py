@@ -28,6 +28,7 @@ from studio.errors import (
     FileDamaged,
     FormatNewer,
     ModelUnavailable,
+    NoRoom,
     NotAllowed,
     NotFound,
     OutOfMemory,
@@ -54,7 +55,9 @@ _STATUS: tuple[tuple[type[StudioError], int], ...] = (
     (SetupFailed, 503),
     (FileDamaged, 409),
     (FormatNewer, 409),
-    (StorageFailed, 507),
+    (DiskFull, 507),
+    (NoRoom, 507),
+    (StorageFailed, 503),
 )
 
 _MAX_PLACE_CHARS = 100
@@ -114,7 +117,7 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
         (422, "The voice can't speak this text."),
         (429, "Too much is waiting; Retry-After says when to come back."),
         (500, "It could not be spoken."),
-        (503, "The model can't be used."),
+        (503, "The model can't be used, or the disk can't be read or written."),
         (507, "The disk is full."),
     )
 }

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.util
+import json
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -17,6 +19,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from studio.errors import ModelUnavailable
+from studio.server.middleware.admission import receive_once
 from studio.server.policies import StudioOf
 
 PACKAGE = "mcp"
@@ -25,6 +28,11 @@ _FOR_PEOPLE = (
     "This is the studio's MCP server. Give its address to an MCP client (transport: streamable "
     "HTTP), not to a browser. The guide is docs/reference/programs.md.\n"
 )
+
+_PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
+"""Of JSON-RPC."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 Answer = Callable[[Scope, Receive, Send], Coroutine[Any, Any, None]]
 
@@ -53,7 +61,16 @@ class McpEndpoint:
         if request.method != "POST":
             # No stream that the server begins, nor a session to delete.
             return PlainTextResponse(_FOR_PEOPLE, 405, {"Allow": "POST"})
-        return _Handed((await self._started()).handle)
+        try:
+            message = json.loads(await request.body(), parse_constant=_reject_number)
+            body = json.dumps(message, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            return _refuse(_PARSE_ERROR, "This isn't JSON in UTF-8, or is nested too deeply.")
+        if not isinstance(message, dict):
+            return _refuse(_INVALID_REQUEST, "A message is one JSON object.")
+        if type(message.get("id", 0)) not in {int, str}:  # it would be taken for a notification
+            return _refuse(_INVALID_REQUEST, "A message's id is a text or a whole number.")
+        return _Handed((await self._started()).handle, body)
 
     async def describe(self) -> Response:
         """The tools as Gradio's page *Use via API* lists them."""
@@ -72,14 +89,26 @@ class McpEndpoint:
 
 
 class _Handed(Response):
-    """A response that somebody else writes."""
+    """A response that somebody else writes, to a message that was read already."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, message: str) -> None:
         super().__init__()
         self._answer = answer
+        # The package answers nothing at all where half a character would come back.
+        self._message = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", message).encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._answer(scope, receive, send)
+        await self._answer(scope, receive_once(self._message, receive), send)
+
+
+def _refuse(code: int, why: str) -> Response:
+    """JSON-RPC's error for what has no id that could be read."""
+    error = {"code": code, "message": why}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)
+
+
+def _reject_number(text: str) -> None:
+    raise ValueError(f"{text} isn't JSON")
 
 
 def _import_tools() -> Any:

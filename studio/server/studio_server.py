@@ -31,9 +31,10 @@ from studio.server.error_responses import HANDLERS, error_response
 from studio.server.interrupt import wait_for_interrupt
 from studio.server.log_limit import limit_logs
 from studio.server.mcp_endpoint import is_installed as has_mcp
-from studio.server.middleware.admission import ConcurrencyLimitMiddleware, LoginLimit
+from studio.server.middleware.admission import ConcurrencyLimitMiddleware
 from studio.server.middleware.gradio_calls import GradioCallMiddleware, is_call
 from studio.server.middleware.json_bodies import JsonBoundsMiddleware
+from studio.server.middleware.login_limit import KeyLimit, LoginLimit
 from studio.server.middleware.origin_guard import OriginGuard
 from studio.server.middleware.places import StreamLimitMiddleware
 from studio.server.middleware.security import SecurityMiddleware
@@ -116,7 +117,8 @@ class ServerEntry:
                 framed=self.framed_by_hub,
             )
         app = ConcurrencyLimitMiddleware(
-            LoginLimit(app), is_stranger=lambda asks: self._is_stranger(asks, server)
+            LoginLimit(KeyLimit(app, self._has_key) if self.api_key else app),
+            is_stranger=lambda asks: self._is_stranger(asks, server),
         )
         # A third of the connections is left for requests that end soon. Guests can't take the last
         # place from the owner, and whoever isn't signed in takes none.

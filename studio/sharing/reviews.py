@@ -92,7 +92,7 @@ class ReviewLinks:
         """Create a link to a project; returns it with its token, which is kept nowhere.
 
         Raises:
-            Conflict: There are too many links.
+            Conflict: There are too many links, or another studio holds the list.
             StorageFailed: It can't be saved; there is no link.
             FormatNewer: A newer studio wrote the list.
         """
@@ -136,8 +136,8 @@ class ReviewLinks:
             self._by_digest[link.digest] = replace(link, used_at_s=now_s)
             is_due = link.used_at_s is None or abs(now_s - self._saved_s) > _USE_SAVED_EVERY_S
         if is_due:
-            with suppress(StorageFailed, FormatNewer), self._change():
-                # On a full disk listening goes on.
+            with suppress(StorageFailed, FormatNewer, Conflict), self._change():
+                # On a full disk, and while another studio holds the list, listening goes on.
                 if link.digest in self._by_digest:
                     used = replace(self._by_digest[link.digest], used_at_s=now_s)
                     self._save({**self._by_digest, link.digest: used})
@@ -154,6 +154,7 @@ class ReviewLinks:
 
         Raises:
             NotFound: The project has no such link.
+            Conflict: Another studio holds the list.
             StorageFailed: It can't be saved; the link is still open.
             FormatNewer: A newer studio wrote the list.
         """
@@ -182,7 +183,7 @@ class ReviewLinks:
                 self._file_lock.acquire()
             except Timeout as error:  # which is an OSError, too
                 message = "Another studio holds the list of review links. Try again."
-                raise StorageFailed(message) from error
+                raise Conflict(message) from error
             try:
                 self._refresh()
                 self._check_version()

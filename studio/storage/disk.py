@@ -59,7 +59,7 @@ def is_full_error(error: OSError) -> bool:
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Raise a `StorageFailed` that names the file for an `OSError` in the block.
+    """Raise a `StorageFailed` for an `OSError` in the block; it names a file that people know.
 
     It is a `DiskFull` if the disk has no room, or no more for this user.
 
@@ -71,10 +71,15 @@ def storage_errors(path: Path) -> Iterator[None]:
         log.info("%s: %s", path, error)
         reason = error.strerror or str(error)
         kind = DiskFull if is_full_error(error) else StorageFailed
+        what = "This can't be saved" if _is_working(path) else f"“{path.name}” can't be written"
         raise kind(
-            f"“{path.name}” can't be written: {reason}. Free some space or choose a folder you may"
-            " write to."
+            f"{what}: {reason}. Free some space or choose a folder you may write to."
         ) from error
+
+
+def _is_working(path: Path) -> bool:
+    """Whether a file has a name of its own only when it is whole."""
+    return path.name.startswith(".") or path.suffix == ".part"
 
 
 class Disk:
@@ -154,7 +159,7 @@ class Disk:
             free_bytes = shutil.disk_usage(existing).free
         if wanted_bytes > free_bytes:
             needed_bytes = max(wanted_bytes, _LEAST_FREE_BYTES)  # never “0 MB”
-            raise StorageFailed(
+            raise DiskFull(
                 f"This needs {format_bytes(needed_bytes)}, and the disk has "
                 f"{format_bytes(free_bytes)} left. Free some space first."
             )

@@ -471,6 +471,24 @@ def test_a_batched_backend_takes_what_its_slots_hold_and_as_many_again(
     assert job.summarize().max_in_flight == 6
 
 
+def test_lines_that_a_backend_queues_are_not_silent_while_others_end(
+    open_studio: OpenStudio,
+) -> None:
+    backend = Slotted()
+    studio = open_studio(backend)
+    job = studio.render(dialog_of(6))
+    until(job, SegmentState.STARTED, 6)
+    while job.measure_silence_s() < 0.5:
+        assert not job.events.closed
+    assert studio.engine.renderer.measure_silence_s("draft") > 0.1, "until one has a sound"
+    backend.let_through(1)
+    until(job, SegmentState.GENERATED, 1)
+    silent_s = studio.engine.renderer.measure_silence_s("draft")
+    assert silent_s < job.measure_silence_s() - 0.4
+    backend.let_through(5)
+    finish(job)
+
+
 def test_the_line_at_the_play_head_goes_past_full_slots_and_no_other(
     open_studio: OpenStudio,
 ) -> None:

@@ -37,6 +37,25 @@ def test_a_catalogue_has_what_people_read_of_the_studio_and_nothing_that_it_does
 
 
 @pytest.mark.parametrize("language", ["de", "es", "fr", "ja", "zh"])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        f"The audio of this line's take {what}. {verb} the line again, or choose another take."
+        for what in ("isn't there any more", "has changed on the disk")
+        for verb in ("Render", "Record")
+    ]
+    + [
+        "The record of its take is damaged.",
+        "{0*} The take is left out; its files are kept.",
+        "This project is back already. Open it in the list.",
+        "This can't be saved: {0*}. Free some space or choose a folder you may write to.",
+    ],
+)
+def test_what_is_said_of_a_damaged_project_or_disk_is_translated(language, sentence):
+    assert sentence in read_catalogue(f"server/{language}")
+
+
+@pytest.mark.parametrize("language", ["de", "es", "fr", "ja", "zh"])
 def test_a_translation_has_the_values_of_its_sentence(language):
     for text, said in read_catalogue(f"server/{language}").items():
         assert said.strip(), text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import wave
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -169,6 +170,20 @@ def test_a_document_is_read_as_it_was_written() -> None:
 def test_a_value_that_cant_be_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(BadInput):
         change_character(PLAIN, fields)
+
+
+@pytest.mark.parametrize("known", [9_998, 10_000])
+def test_new_characters_take_no_name_more_than_an_import_may_have(bench: Bench, known: int) -> None:
+    first_names = {f"Renamed {number}": f"First {number}" for number in range(known)}
+    session = bench.make(replace(document_of(3), first_names=first_names))
+    lines = [
+        {"line_id": f"00000000ff{number:02}", "speaker": f"New {number}", "text": "Hello."}
+        for number in range(24)
+    ]
+    edit(session, {"op": "insert", "after": None, "lines": lines})
+    assert len(session.document.order) > 24
+    assert len(session.document.first_names) == 10_000
+    bench.kill(session)
 
 
 def test_new_characters_of_an_old_project_leave_the_others_their_voices(bench: Bench) -> None:

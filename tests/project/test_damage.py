@@ -199,6 +199,15 @@ def observe(bench: Bench, home: Path) -> Observed:
         bench.kill(session)
 
 
+def is_said_of(path: Path, said: str) -> bool:
+    """Whether something is said of a file: by its name, of a take's by its line."""
+    if path.parent.parent.name != "takes":
+        return path.name in said
+    number = int(path.parent.name, 16) + 2  # behind the recording
+    told = rf"^Line {number}: The (audio|record) of [^/“]*$"
+    return re.search(told, said, re.MULTILINE) is not None
+
+
 def check_flips(bench: Bench, home: Path, count: int) -> None:
     """Flip bits of all files in turn; a change that is seen is said of that very file."""
     kept = bench.root / "kept"
@@ -222,7 +231,7 @@ def check_flips(bench: Bench, home: Path, count: int) -> None:
         shutil.copytree(kept, copy)
         flip(copy / path, place, bit)
         now = observe(bench, copy)
-        if now.seen != usual.seen and path.name not in now.said:
+        if now.seen != usual.seen and not is_said_of(path, now.said):
             silent.append((str(path), place, bit, now.said))
         shutil.rmtree(copy)
     assert silent == []
@@ -268,7 +277,7 @@ def test_a_file_of_which_more_has_changed_is_never_silent(
     else:
         path.write_bytes(change(path.read_bytes()))
     now = observe(bench, workspace)
-    assert now.seen == usual.seen or path.name in now.said
+    assert now.seen == usual.seen or is_said_of(path, now.said)
     observe(bench, workspace)
     again = observe(bench, workspace)
     assert again.seen[0] == now.seen[0]
@@ -286,7 +295,7 @@ def test_nobody_waits_for_a_pipe_in_the_place_of_a_file(bench: Bench, workspace:
         (workspace / path).unlink()
         os.mkfifo(workspace / path)
         now = observe(bench, workspace)
-        assert now.seen == usual.seen or path.name in now.said, path
+        assert now.seen == usual.seen or is_said_of(path, now.said), path
 
 
 def test_rows_with_other_ends_are_the_same_and_still_checked(bench: Bench, workspace: Path) -> None:
@@ -299,11 +308,11 @@ def test_rows_with_other_ends_are_the_same_and_still_checked(bench: Bench, works
     assert now.seen == usual.seen
     assert "change is lost" not in now.said.replace("no change is lost", "")
     # The history's places are others, so that the snapshot is made again from it.
-    copied = {path.name for path in records} - {"edits.jsonl", "project.json"}
-    assert [name for name in copied if name in now.said] == []
+    copied = [path for path in records if path.name not in {"edits.jsonl", "project.json"}]
+    assert [path for path in copied if is_said_of(path, now.said)] == []
     (take,) = workspace.glob("*/takes/000000000001/*.json")
     take.write_bytes(take.read_bytes().replace(b"Take 1.", b"Take 7."))
-    assert take.name in observe(bench, workspace).said
+    assert is_said_of(take, observe(bench, workspace).said)
 
 
 def test_a_project_that_may_not_be_read_is_listed_as_such(
@@ -462,7 +471,7 @@ def test_what_another_studio_has_open_is_not_removed(bench: Bench, whole: Path) 
     assert not session.folder.root.is_dir()
 
 
-def test_a_damaged_take_is_marked_left_out_by_name_and_made_again(
+def test_a_damaged_take_is_marked_left_out_by_its_line_and_made_again(
     bench: Bench, workspace: Path
 ) -> None:
     session = bench.open("home/0123456789ab")
@@ -476,13 +485,16 @@ def test_a_damaged_take_is_marked_left_out_by_name_and_made_again(
     scene = build_scene(session)
     assert scene.timeline.n_samples == before - second.samples
     number = session.document.order.index(second.line_id) + 1
-    (said,) = [one for one in describe_left_out(scene) if path.name in one]
-    assert said.startswith(f"Line {number}: ")
+    changed = (
+        "The audio of this line's take has changed on the disk. "
+        "Render the line again, or choose another take."
+    )
+    assert f"Line {number}: {changed}" in describe_left_out(scene)
     view = session.get_view(second.line_id)
-    assert (view.state, view.take, path.name in view.message) == ("failed", None, True)
+    assert (view.state, view.take, view.message) == ("failed", None, changed)
     assert session.events.read_batch(seq), "pages learn of it at once"
     assert session.get_view(first.line_id).take.take_id == first.take_id
-    with pytest.raises(FileDamaged, match=path.name):
+    with pytest.raises(FileDamaged, match="has changed on the disk"):
         session.check_audio(second)
     session.take_store.add(second, Clip(np.zeros(second.samples, np.float32)))
     assert session.get_view(second.line_id).take is not None
@@ -514,8 +526,8 @@ def test_audio_that_is_gone_or_cut_is_said_with_its_line(
         session = bench.open("home/0123456789ab")
         number = session.document.order.index("000000000001") + 1
         (notice,) = session.folder.notices
-        assert notice.startswith(f"Line {number}: ")
-        assert path.name in notice
+        assert notice.startswith(f"Line {number}: The audio of ")
+        assert path.stem not in notice
         bench.kill(session)
     if damage is not lose:
         return
@@ -525,7 +537,7 @@ def test_audio_that_is_gone_or_cut_is_said_with_its_line(
     assert (view.state, view.take) == ("failed", None)
     assert "isn't there any more" in view.message
     assert "Render the line again" in view.message
-    assert any(path.name in one for one in describe_left_out(build_scene(session)))
+    assert f"Line {number}: {view.message}" in describe_left_out(build_scene(session))
     path.write_bytes(sound)
     session.take_store.add(take, Clip(np.zeros(take.samples, np.float32)))
     assert session.get_view("000000000001").take is not None
@@ -576,8 +588,8 @@ def test_an_export_over_http_names_the_damaged_line(studio: Studio, client: Test
     answer = client.get(f"{address}/export", params={"format": "wav"})
     assert answer.status_code == 200
     left_out = unquote(answer.headers["x-left-out"])
-    assert left_out.startswith("Line 2: ")
-    assert path.name in left_out
+    assert left_out.startswith("Line 2: The audio of this line's take has changed on the disk.")
+    assert path.stem not in left_out
     answer = client.get(f"{address}/takes/{view.line.line_id}/{path.stem}/audio.wav")
     assert answer.status_code in (404, 409)
     rendered(session)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +59,41 @@ def kinds(session: ProjectSession) -> list[list[str]]:
 
 def tries(session: ProjectSession, tries: int) -> None:
     session.edit(ops({"op": "settings", "fields": {"tries": tries}}), IDA, session.rev)
+
+
+def write_take(root: Path, number: int, words: list[tuple[int, int, int, int]]) -> Path:
+    line = root / f"{number % 20:012x}"
+    line.mkdir(exist_ok=True)
+    names = {"take_id": f"{number:016x}", "line_id": line.name, "key": "", "backend": "draft"}
+    record = {"version": 1, **names, "seed": 1, "text": "Yes.", "voice": "Ida", "samples": 0}
+    path = line / f"{number:016x}.json"
+    path.write_text(json.dumps({**record, "created_at": "", "words": words}), encoding="utf-8")
+    return path
+
+
+def test_a_hundred_thousand_words_take_three_megabytes(tmp_path: Path) -> None:
+    for number in range(200):
+        rows = [(6 * at, 6 * at + 5, 300 * at + number, 300 * at + 280) for at in range(500)]
+        write_take(tmp_path, number, rows)
+    tracemalloc.start()
+    try:
+        store = TakeStore(tmp_path, Disk())
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 3_000_000
+    words = store.find(f"{199:016x}").words
+    assert words is not None
+    assert (len(words), list(words)[1]) == (500, (6, 11, 499, 580))
+
+
+def test_a_take_with_a_word_in_no_text_is_left_out(tmp_path: Path) -> None:
+    write_take(tmp_path, 1, [(0, 2**31 - 1, 0, 1)])
+    write_take(tmp_path, 2, [(0, 2**31, 0, 1)])
+    write_take(tmp_path, 3, [(0, 1, 0)])  # type: ignore[list-item]
+    store = TakeStore(tmp_path, Disk())
+    assert [take.take_id for take in store] == [f"{1:016x}"]
+    assert [why for _, why in store.problems] == ["The record of its take is damaged."] * 2
 
 
 def test_what_is_doubtful_stands_in_the_takes_record_and_comes_back(studio: Studio) -> None:

@@ -6,13 +6,11 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 from fastapi import FastAPI
-from fastapi.responses import JSONResponse
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from studio.server.middleware.admission import (
     ConcurrencyLimitMiddleware,
-    LoginLimit,
     RequestBuffer,
     RequestQueue,
 )
@@ -135,64 +133,6 @@ async def test_who_fails_makes_room_too() -> None:
         for _ in range(3):
             with pytest.raises(RuntimeError, match="broke"):
                 await client.get("/studio/broken")
-
-
-class Login(FastAPI):
-    """A form that takes a password."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now_s = 0.0
-        self.limit = LoginLimit(self, clock=lambda: self.now_s)
-        self.post("/login")(self.login)
-
-    async def login(self, right: bool = False) -> JSONResponse:
-        return JSONResponse({}, 200 if right else 400)
-
-    async def sign_in(self, address: str, *, right: bool) -> httpx.Response:
-        transport = httpx.ASGITransport(self.limit, client=(address, 50_000))
-        async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
-            return await client.post("/login", params={"right": right})
-
-
-async def test_after_ten_wrong_passwords_an_address_waits_300_s() -> None:
-    form = Login()
-    for _ in range(3):
-        assert (await form.sign_in("127.0.0.1", right=True)).status_code == 200
-    for _ in range(10):
-        assert (await form.sign_in("127.0.0.1", right=False)).status_code == 400
-    refused = await form.sign_in("127.0.0.1", right=True)
-    assert refused.status_code == 429
-    assert refused.headers["retry-after"] == "300"
-    form.now_s = 299.0
-    assert (await form.sign_in("127.0.0.1", right=True)).status_code == 429
-    form.now_s = 300.0
-    assert (await form.sign_in("127.0.0.1", right=True)).status_code == 200
-
-
-async def test_wrong_passwords_of_one_address_lock_nobody_else_out() -> None:
-    form = Login()
-    for last in range(20):  # all of one network
-        await form.sign_in(f"2001:db8:0:1::{last}", right=False)
-    assert (await form.sign_in("2001:db8:0:1::99", right=True)).status_code == 429
-    for other in ("2001:db8:0:2::1", "203.0.113.7", "127.0.0.1"):
-        assert (await form.sign_in(other, right=True)).status_code == 200
-
-
-async def test_right_passwords_that_arrive_slowly_count_as_no_wrong_ones() -> None:
-    form = Login()
-    async with client_of(form.limit) as client:
-        slow = [Sending() for _ in range(12)]
-        held = [
-            asyncio.ensure_future(client.post("/login", params={"right": True}, content=aiter(one)))
-            for one in slow
-        ]
-        for one in slow:
-            await one.begun.wait()
-        assert (await client.post("/login", params={"right": True})).status_code == 200
-        for one in slow:
-            one.pieces.put_nowait(None)
-        assert {answer.status_code for answer in await asyncio.gather(*held)} == {200}
 
 
 async def test_eight_requests_run_at_once_and_the_ninth_waits() -> None:

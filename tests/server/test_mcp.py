@@ -245,3 +245,65 @@ async def test_of_a_shared_studio_without_a_key_nothing_of_a_visitor_is_seen(
         # The file is in the studio of callers without a cookie.
         assert http.get(about["url"], headers=guest).status_code == 404
         assert http.get(about["url"]).status_code == 200
+
+
+_ASKS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+_LIST = b'{"jsonrpc":"2.0","id":%b,"method":"tools/list"}'
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (_LIST % b'"\xff"', -32700),
+        (b"[" * 5_000 + b"]" * 5_000, -32700),
+        (b'{"a":' * 5_000 + b"1" + b"}" * 5_000, -32700),
+        (_LIST % (b"9" * 5_000), -32700),
+        (_LIST % b"NaN", -32700),
+        (b"", -32700),
+        (b"{", -32700),
+        (b"[]", -32600),
+        (b"[" + _LIST % b"1" + b"]", -32600),
+        (b"3", -32600),
+        (b"null", -32600),
+        (_LIST % b"null", -32600),
+        (_LIST % b"1.5", -32600),
+        (_LIST % b"true", -32600),
+    ],
+)
+def test_what_is_no_message_is_refused_as_json_rpc_says(
+    http: httpx.Client, body: bytes, code: int
+) -> None:
+    answer = http.post("/gradio_api/mcp/", content=body, headers=_ASKS)
+    assert answer.status_code == 400
+    refused = answer.json()
+    assert (refused["jsonrpc"], refused["id"], refused["error"]["code"]) == ("2.0", None, code)
+    assert len(refused["error"]["message"]) < 100
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ({"id": "\ud800", "method": "tools/list"}, "list_voices"),
+        ({"method": "tools/call", "params": {"name": "\ud800", "arguments": {}}}, "no tool “�”"),
+        (
+            {
+                "method": "tools/call",
+                "params": {"name": "render_scene", "arguments": {"script": "Ida: Hm, \ud83d."}},
+            },
+            '\\"lines\\": 1',
+        ),
+    ],
+)
+def test_half_a_character_gets_an_answer(
+    http: httpx.Client, message: dict[str, Any], told: str
+) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, **message}).encode()
+    answer = http.post("/gradio_api/mcp/", content=body, headers=_ASKS)
+    assert answer.status_code == 200
+    assert told in answer.text
+
+
+def test_a_client_that_wants_no_answer_gets_none(http: httpx.Client) -> None:
+    body = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    answer = http.post("/gradio_api/mcp/", content=body, headers=_ASKS)
+    assert (answer.status_code, answer.content) == (202, b"")

@@ -117,7 +117,7 @@ STATUSES = {
     **{"Conflict": 409, "SpeakerExists": 409, "ModelInUse": 409, "EditConflict": 409},
     **{"Cancelled": 409, "SpeechFailed": 422, "EngineBusy": 429, "LimitReached": 429},
     **{"OutOfMemory": 500, "ModelUnavailable": 503, "SetupFailed": 503},
-    **{"StorageFailed": 507, "NoRoom": 507, "DiskFull": 507},
+    **{"StorageFailed": 503, "NoRoom": 507, "DiskFull": 507},
     **{"FileDamaged": 409, "FormatNewer": 409, "ReadingChanged": 422},
 }
 TYPES = {

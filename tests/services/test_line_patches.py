@@ -192,7 +192,7 @@ def test_the_words_of_the_new_take_are_timed(studio: Studio) -> None:
     old = view_of(session).take
     new = say_again(studio, session, "could")
     until(lambda: session.take_store.get(new.take_id).words is not None)
-    [before, after] = [session.time_words(one).words for one in (old, new)]
+    [before, after] = [list(session.time_words(one).words) for one in (old, new)]
     assert [word[:2] for word in after] == [word[:2] for word in before]
     shift_ms = (new.samples - old.samples) / 24
     # "own" is behind the patch.

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
-from studio.errors import FileDamaged, FormatNewer, NotFound
+from studio.errors import Conflict, FileDamaged, FormatNewer, NotFound
 from studio.services.studio import Studio
 from studio.sharing.reviews import ReviewLinks
 
@@ -51,6 +52,24 @@ def test_a_damaged_list_is_kept_and_said_once(studio: Studio) -> None:
     (kept,) = studio.options.workspace.glob("reviews.damaged-*.json")
     assert b"digesu" in kept.read_bytes()
     assert len(ReviewLinks(studio).list_for(project_id)) == 1
+
+
+def test_a_list_that_another_studio_holds_is_a_conflict_and_stops_no_listening(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project_id = studio.projects.create("Scene").project_id
+    monkeypatch.setattr("studio.sharing.reviews._LOCK_TIMEOUT_S", 0.0)
+    links = ReviewLinks(studio)
+    link, token = links.create(project_id)
+    with FileLock(f"{list_of(studio)}.lock"):
+        for change in (
+            lambda: links.create(project_id),
+            lambda: links.end(project_id, link.review_id),
+        ):
+            with pytest.raises(Conflict, match="Another studio holds the list"):
+                change()
+        assert links.use(token).review_id == link.review_id
+    links.end(project_id, link.review_id)
 
 
 def test_the_first_lists_are_read(studio: Studio) -> None:

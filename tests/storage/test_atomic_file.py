@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from studio.errors import StorageFailed
-from studio.storage.disk import Disk, open_atomic
+from studio.errors import DiskFull, StorageFailed
+from studio.storage.disk import Disk, open_atomic, storage_errors
 
 
 def test_the_file_is_whole_or_as_before(tmp_path):
@@ -65,6 +65,16 @@ def test_a_full_disk_is_told_with_the_path(tmp_path):
     with pytest.raises(StorageFailed, match=r"scene\.txt.*No space left"), open_atomic(path):
         raise OSError(28, os.strerror(28))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["3f2a.part", ".3f2a.part", ".new-7c1b"])
+def test_a_full_disk_is_told_without_the_name_of_a_working_file(tmp_path, name):
+    with pytest.raises(DiskFull) as caught, storage_errors(tmp_path / name):
+        raise OSError(28, os.strerror(28))
+    assert str(caught.value) == (
+        "This can't be saved: No space left on device. "
+        "Free some space or choose a folder you may write to."
+    )
 
 
 def test_a_folder_that_is_missing_or_a_file_is_told(tmp_path):

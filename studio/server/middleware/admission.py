@@ -1,9 +1,8 @@
-"""Admission control: concurrent requests, the size of their bodies, and a login throttle."""
+"""Admission control: concurrent requests, and the size of their bodies."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,7 +10,7 @@ from contextlib import suppress
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -248,11 +247,6 @@ def receive_once(data: bytes, receive: Receive) -> Receive:
     return receive_body
 
 
-MAX_FAILED_LOGINS = 10
-_LOGIN_WINDOW_S = 300.0
-_MOST_ADDRESSES = 1_000
-"""Addresses with wrong passwords that are remembered; each sign-in looks through them."""
-
 _DRAINED_BYTES = 1_000_000
 _DRAINED_S = 5.0
 _FULL = "Too many people are using this studio now. Try again in 2 s."
@@ -395,64 +389,6 @@ class _Admission:
         if self._held and self._queue is not None:
             self._held = False
             self._queue.leave()
-
-
-class LoginLimit:
-    """Login throttle: after `MAX_FAILED_LOGINS` wrong passwords, an address waits for a while.
-
-    Others still sign in, and whoever is signed in already isn't affected. What comes through a
-    tunnel or proxy that names no address counts as one.
-    """
-
-    def __init__(self, app: ASGIApp, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Wrap an application."""
-        self._app = app
-        self._clock = clock
-        # When the wrong passwords of each address came; the address of the latest is the last.
-        self._failed_s: dict[str | None, list[float]] = {}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse a sign-in."""
-        if scope["type"] != "http" or scope["path"].rstrip("/") != "/login":
-            await self._app(scope, receive, send)
-            return
-        try:
-            body = await Request(scope, receive).body()  # before it counts: it may come slowly
-        except ClientDisconnect:
-            return
-        now_s, network = self._clock(), client_network(scope)
-        self._forget_old(now_s)
-        failed_s = self._failed_s.pop(network, [])
-        self._failed_s[network] = failed_s
-        if len(failed_s) >= MAX_FAILED_LOGINS:
-            wait_s = math.ceil(failed_s[0] + _LOGIN_WINDOW_S - now_s)
-            message = f"There were too many wrong passwords. Try again in {wait_s} s."
-            refused = _busy("/login", message, {"Retry-After": str(wait_s)})
-            await refused(scope, receive, send)
-            return
-        # Counted as failed until its response is known, so that parallel attempts count too.
-        failed_s.append(now_s)
-        watched = _watch_answer(failed_s, now_s, send)
-        await self._app(scope, receive_once(body, receive), watched)
-
-    def _forget_old(self, now_s: float) -> None:
-        for network, failed_s in list(self._failed_s.items()):
-            while failed_s and now_s - failed_s[0] >= _LOGIN_WINDOW_S:
-                failed_s.pop(0)
-            if not failed_s:
-                del self._failed_s[network]
-        while len(self._failed_s) > _MOST_ADDRESSES:
-            del self._failed_s[next(iter(self._failed_s))]
-
-
-def _watch_answer(failed_s: list[float], at_s: float, send: Send) -> Send:
-    async def send_noted(message: Message) -> None:
-        if message["type"] == "http.response.start" and message["status"] < 400:
-            with suppress(ValueError):  # the answer took longer than the wait
-                failed_s.remove(at_s)
-        await send(message)
-
-    return send_noted
 
 
 async def _drain(receive: Receive) -> None:

@@ -435,7 +435,7 @@ def take_words(project: Project, line_id: str, take_id: str) -> dict[str, Any]:
     They are found now if they aren't kept with the take.
     """
     take = project.time_words(_take(project, line_id, take_id))
-    return {"text": take.text, "words": take.words or ()}
+    return {"text": take.text, "words": list(take.words or ())}
 
 
 @project_audio_routes.get("/peaks")

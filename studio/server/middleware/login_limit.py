@@ -1,0 +1,168 @@
+"""The throttle of sign-ins and of the key: an address with ten wrong ones waits."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Hashable, Mapping
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from studio.server.error_responses import error_response
+from studio.server.middleware.admission import receive_once
+from studio.server.middleware.places import client_network
+from studio.server.policies import Access, policy_of
+
+_MOST_FAILED = 10
+_WINDOW_S = 300.0
+_MOST_ADDRESSES = 1_000
+"""Addresses that are remembered; each try looks through them."""
+
+
+class FailedTries:
+    """The wrong tries of each address in the last five minutes.
+
+    What comes through a tunnel or proxy that names no address counts as one.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Start with none."""
+        self._clock = clock
+        # When each came, the first one first; the address of the latest is the last.
+        self._tries: dict[str | None, dict[Hashable, float]] = {}
+
+    def find_wait_s(self, network: str | None) -> int:
+        """Seconds until an address may try again; 0 if it may now."""
+        now_s = self._clock()
+        self._forget_old(now_s)
+        tries = self._tries.get(network, {})
+        if len(tries) < _MOST_FAILED:
+            return 0
+        return math.ceil(next(iter(tries.values())) + _WINDOW_S - now_s)
+
+    def add(self, network: str | None, tried: Hashable) -> None:
+        """Count a wrong try, each one once."""
+        tries = self._tries.pop(network, {})
+        tries.setdefault(tried, self._clock())
+        self._tries[network] = tries
+
+    def take_back(self, network: str | None, tried: Hashable) -> None:
+        """Count a try no longer: it was a right one."""
+        self._tries.get(network, {}).pop(tried, None)
+
+    def _forget_old(self, now_s: float) -> None:
+        for network, tries in list(self._tries.items()):
+            for tried in [one for one, at_s in tries.items() if now_s - at_s >= _WINDOW_S]:
+                del tries[tried]
+            if not tries:
+                del self._tries[network]
+        while len(self._tries) > _MOST_ADDRESSES:
+            del self._tries[next(iter(self._tries))]
+
+
+class LoginLimit:
+    """Login throttle: after ten wrong passwords, an address waits for a while.
+
+    Others still sign in, and whoever is signed in already isn't affected.
+    """
+
+    def __init__(self, app: ASGIApp, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Wrap an application."""
+        self._app = app
+        self._failed = FailedTries(clock)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse a sign-in."""
+        if scope["type"] != "http" or scope["path"].rstrip("/") != "/login":
+            await self._app(scope, receive, send)
+            return
+        try:
+            body = await Request(scope, receive).body()  # before it counts: it may come slowly
+        except ClientDisconnect:
+            return
+        network, tried = client_network(scope), object()
+        wait_s = self._failed.find_wait_s(network)
+        if wait_s:
+            message = f"There were too many wrong passwords. Try again in {wait_s} s."
+            await _wait("/login", message, wait_s)(scope, receive, send)
+            return
+        # Counted as failed until its response is known, so that parallel attempts count too.
+        self._failed.add(network, tried)
+
+        async def send_noted(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                self._failed.take_back(network, tried)
+            await send(message)
+
+        await self._app(scope, receive_once(body, receive), send_noted)
+
+
+class KeyLimit:
+    """The same for the key, of which a program sends a wrong one again and again: it counts once.
+
+    The requests of an address that waits are those of somebody without a key: a proxy may sign
+    people in by a token of its own in the same header, and their page goes on. An address that had
+    the right key doesn't wait, so that nobody can keep the owner's programs out.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        holds_key: Callable[[HTTPConnection], bool],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Wrap an application; `holds_key` tells whether a request has the right key."""
+        self._app = app
+        self._holds_key = holds_key
+        self._failed = FailedTries(clock)
+        self._known: set[str | None] = set()  # only the owner's addresses come in
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse one that needs the key."""
+        given = _given_key(scope)
+        if given is None:
+            await self._app(scope, receive, send)
+            return
+        network, is_right = client_network(scope), self._holds_key(HTTPConnection(scope))
+        wait_s = 0 if is_right and network in self._known else self._failed.find_wait_s(network)
+        if wait_s:
+            await self._without_key(wait_s, scope, receive, send)
+            return
+        if is_right:
+            self._known.add(network)
+        else:
+            self._failed.add(network, hash(given))
+        await self._app(scope, receive, send)
+
+    async def _without_key(self, wait_s: int, scope: Scope, receive: Receive, send: Send) -> None:
+        is_refused = False
+
+        async def send_unless_refused(message: Message) -> None:
+            nonlocal is_refused
+            if message["type"] == "http.response.start":
+                is_refused = message["status"] in {401, 403}
+            if not is_refused:
+                await send(message)
+
+        kept = [one for one in scope["headers"] if one[0] != b"authorization"]
+        await self._app({**scope, "headers": kept}, receive, send_unless_refused)
+        if is_refused:
+            message = f"There were too many wrong API keys. Try again in {wait_s} s."
+            await _wait(scope["path"], message, wait_s)(scope, receive, send)
+
+
+def _given_key(scope: Scope) -> str | None:
+    """The key that a request gives to a route that looks at it; None if there is none."""
+    if scope["type"] != "http" or policy_of(scope).access not in {Access.GUEST, Access.OWNER}:
+        return None
+    scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else None
+
+
+def _wait(path: str, message: str, wait_s: int) -> Response:
+    headers: Mapping[str, str] = {"Retry-After": str(wait_s)}
+    return error_response(path, 429, message, kind="EngineBusy", headers=headers)
