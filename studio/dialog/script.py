@@ -81,7 +81,7 @@ _MISTAKEN = regex.compile(
     r"^\d{1,4}[.):]?\s|[(（][^\p{Lu}()（）][^()（）]*[)）]$|^[©△▲]|^(?i:copyright\s(?:©|\d{4}\b))"
 )
 # In brackets it is the time of a chapter or a line.
-_CLOCK = regex.compile(r"\d{1,2}(?::\d{2}){1,2}(?:[.,]\d{1,3})?")
+_CLOCK = regex.compile(r"\d+(?::\d{2}){1,2}(?:[.,]\d{1,3})?")
 _NO_ATTRIBUTES = Attributes()
 _NAME_AND_HOW = regex.compile(
     r"(?P<name>[^()（）]*[^()（）\s])\s*[(（](?P<how>[^()（）]{1,80})[)）]\s*"
@@ -305,7 +305,7 @@ def _write_line(line: Line) -> str:
 
 def _write_speech(header: str, text: str) -> str:
     """Write a line; text in which a reader would see markup stands on a row of its own."""
-    is_marked = strip_markup(text) != text
+    is_marked = strip_markup(text) != text or "<!--" in text
     if (is_marked or not text) and header.startswith("[") and "|" not in header:
         header = f"{header[:-1]} |]"  # alone on its row it may be taken for a stage direction
     if is_marked:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from studio.dialog.formats.dialog_file import Format, ImportOptions, export_dialog, import_dialog
-from studio.dialog.model import Dialog, Silence, Speech
+from studio.dialog.model import Audio, Dialog, Silence, Speech, Unspoken, UnspokenKind
 from studio.errors import ScriptError
 
 GERMAN = "Anna: Grüß Gott, schöne Grüße.\nBen: „Ja“ – natürlich.\n"
@@ -206,6 +206,51 @@ def test_a_line_that_speaks_of_columns_is_no_heading():
         assert import_dialog(written, f"a.{format_}").dialog == said
     table = import_dialog(b"Speaker:\tText:\nIda\tHello.\n", "a.tsv")
     assert table.dialog == Dialog((Speech("Ida", "Hello.", line_number=2),))
+
+
+@pytest.mark.parametrize("kind", UnspokenKind)
+@pytest.mark.parametrize("text", ["speaker,text", 'Name; "Line"', "speaker|text|pause"])
+def test_a_note_that_speaks_of_columns_is_no_heading(kind, text):
+    notes = (Unspoken(text, kind), Unspoken("Speaker;text", kind))
+    for above in (notes[:1], notes):
+        for below in (Speech("A", ""), Speech("A", "x, y; z|a"), Silence(1.0), Audio("a,b.wav")):
+            noted = Dialog((*above, below, Speech("Ida", "Yes.")))
+            written = export_dialog(noted, Format.SCRIPT)
+            assert import_dialog(written, "a.txt").dialog == noted
+    table = import_dialog(b"# speaker,text\nIda,Hello.\n", "a.csv")
+    assert table.dialog == Dialog((Speech("Ida", "Hello."),))
+    table = import_dialog(b"# | Speaker | Text\n1 | Ida | Hello.\n", "a.txt")
+    assert table.dialog == Dialog((Speech("Ida", "Hello."),))
+
+
+@pytest.mark.parametrize("format_", [Format.JSON, Format.JSON_LINES])
+def test_an_item_with_a_speaker_may_begin_as_turns_do(format_):
+    said = Dialog((Speech("Ida", "[S1] Yes."), Speech("Ben", "[S2]")))
+    assert import_dialog(export_dialog(said, format_), f"a.{format_}").dialog == said
+
+
+def test_a_comment_that_is_said_is_none():
+    for said in ("<!---->", "So <!-- he --> says.", "\\<!-- x -->"):
+        dialog = Dialog((Speech("Ida", said), Speech("Ben", "-->")))
+        written = export_dialog(dialog, Format.SCRIPT)
+        assert import_dialog(written, "a.txt").dialog == dialog
+
+
+def test_a_name_with_half_of_a_closing_mark_ends_no_turn():
+    dialog = Dialog((Speech("Ida", "Yes."), Speech("/x>", "No.")))
+    written = export_dialog(dialog, Format.SCRIPT)
+    assert import_dialog(written, "a.txt").dialog == dialog
+
+
+def test_a_script_whose_rows_all_have_a_semicolon_is_no_table():
+    said = (Speech("Ida", ";"), Unspoken(";"), Speech("Ida", "Yes; no."))
+    written = export_dialog(Dialog(said), Format.SCRIPT)
+    assert import_dialog(written, "a.txt").dialog == Dialog(said)
+
+
+def test_a_name_like_a_time_of_many_hours_is_a_name():
+    said = Dialog((Speech("500:00:01", "A"),))
+    assert import_dialog(export_dialog(said, Format.SCRIPT), "a.txt").dialog == said
 
 
 def test_a_comment_of_signs_alone_says_nothing():

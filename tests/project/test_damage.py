@@ -246,6 +246,39 @@ def test_five_hundred_flipped_bits_are_never_silent(bench: Bench, workspace: Pat
     check_flips(bench, workspace, 500)
 
 
+def in_key(row: bytes) -> bytes:
+    return row.replace(b"sum", b"rum")
+
+
+def in_digit(row: bytes) -> bytes:
+    return row[:11] + b"x" + row[12:]
+
+
+@pytest.mark.parametrize("flipped", [in_key, in_digit])
+@pytest.mark.parametrize(
+    ("pattern", "before", "after"),
+    [
+        ("project.json", b"Scene", b"Scena"),
+        ("pending.json", b'"000000000004": 4', b'"000000000004": 5'),
+        ("place.json", b'"by": "ida"', b'"by": "idc"'),
+        ("takes/*/*0.json", b"Take 0.", b"Take 1."),
+    ],
+)
+def test_a_second_flipped_bit_in_the_checksum_itself_hides_none(
+    bench: Bench,
+    workspace: Path,
+    flipped: Callable[[bytes], bytes],
+    pattern: str,
+    before: bytes,
+    after: bytes,
+) -> None:
+    (path,) = workspace.glob(f"0123456789ab/{pattern}")
+    data = path.read_bytes()
+    assert before in data
+    path.write_bytes(flipped(data[:23]) + data[23:].replace(before, after, 1))
+    assert path.name in observe(bench, workspace).said
+
+
 def swap_halves(data: bytes) -> bytes:
     return data[len(data) // 2 :] + data[: len(data) // 2]
 

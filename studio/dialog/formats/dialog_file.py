@@ -194,7 +194,8 @@ def _join_turn_items(text: str) -> str | None:
         )
     except (ValueError, RecursionError):
         return None
-    texts = [str(one.get("text")) for one in found if isinstance(one, dict)]
+    items = [one for one in found if isinstance(one, dict) and _KEYS[Role.SPEAKER] not in one]
+    texts = [str(one.get("text")) for one in items]
     is_turns = len(texts) == len(found) > 0 and all(map(_TURN_ITEM.match, texts))
     return "\n".join(texts) if is_turns else None
 

@@ -2,7 +2,7 @@
 
 Whole rows of `[[a note]]` and `/* what is cut */` become notes, `> CENTRED <` and `> CUT TO:`
 action. Inside a row they are words: a speech may say them. `=== Part two ===` is a heading.
-`<!-- a comment -->` of HTML and Markdown is a note anywhere.
+`<!-- a comment -->` of HTML and Markdown is a note anywhere but in a row behind a backslash.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ def divide_comments(rows: list[Row]) -> list[Row]:
 def _divide_comments(row: Row) -> list[Row]:
     number, text = row
     shown, comments, at = [], [], 0
+    if text.startswith("\\"):  # all of it is said
+        return [row]
     while (start := text.find(_COMMENT, at)) >= 0:
         end = text.find(_COMMENT_END, start + len(_COMMENT))
         if end < 0:

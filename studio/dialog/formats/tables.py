@@ -171,7 +171,9 @@ def delimiter_of(text: str) -> str | None:
     if hint := _EXCEL_HINT.fullmatch(first):
         delimiter = str(hint["delimiter"])
         return delimiter if _score(second, delimiter, next(lines, "")) else None
-    if first.startswith(("@", "[")) or _is_said(first):  # a speaker of a screenplay or a script
+    if _is_spoken(first):
+        return None
+    if _NOTE.match(first) and (not second or _NOTE.match(second) or _is_spoken(second)):
         return None
     scores = {delimiter: _score(first, delimiter, second) for delimiter in _DELIMITERS}
     best = max(scores, key=lambda delimiter: scores[delimiter])
@@ -193,7 +195,8 @@ def is_headless(text: str) -> bool:
             continue
         names = [row[0].strip() for row in cells]
         are_names = all(name and len(name.split()) <= _MOST_NAME_WORDS for name in names)
-        if are_names and 1 < len(set(names)) < len(rows) and {len(row) for row in cells} == {2}:
+        is_table = are_names and {len(row) for row in cells} == {2}
+        if is_table and 1 < len(set(names)) < len(rows) and not all(map(_is_script_row, rows)):
             return True
     return False
 
@@ -233,10 +236,20 @@ def unescape_formula(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _WOULD_BE_FORMULA.match(cell) else cell
 
 
-def _is_said(line: str) -> bool:
-    """Whether a line is a script's `Name: text`, and not the headings `Name: | Text:`."""
+_NOTE = regex.compile(r"#[#>]?\s+[^\s,;|]")
+"""As a script has it; `# | Speaker` heads a column of numbers."""
+
+
+def _is_spoken(line: str) -> bool:
+    """Whether a line is a script's or a screenplay's, and not the headings `Name: | Text:`."""
+    if line.startswith(("@", "[")):
+        return True
     header = parse_header(line.strip())
     return header is not None and role_of(header.speaker) is None
+
+
+def _is_script_row(row: str) -> bool:
+    return row.startswith(("#", "\\")) or _is_spoken(row)
 
 
 def _score(line: str, delimiter: str, below: str) -> int:

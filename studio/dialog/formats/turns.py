@@ -19,7 +19,8 @@ from studio.dialog.model import name_key
 from studio.errors import ScriptError
 
 _NUMBERED = regex.compile(r"\[S\d{1,2}\]", regex.IGNORECASE)
-_CLOSED = regex.compile(r"[\[<]/(?P<name>[\p{L}\p{N}][\p{L}\p{N} ._-]{0,40})[\]>]")
+_NAME = r"(?P<name>[\p{L}\p{N}][\p{L}\p{N} ._-]{0,40})"
+_CLOSED = regex.compile(rf"\[/{_NAME}\]|</{_NAME}>")
 _NO_SPEAKERS = word_set(
     "b i u v c s p em strong speak prosody break voice emphasis ruby rt font lang span div"
 )
@@ -255,7 +256,8 @@ def _tags_of(names: set[str]) -> regex.Pattern[str] | None:
     if not names:
         return None
     either = "|".join(map(regex.escape, sorted(names)))
-    return regex.compile(rf"[\[<](?P<close>/?)(?P<name>{either})[\]>]")
+    inside = rf"(?P<close>/?)(?P<name>{either})"
+    return regex.compile(rf"\[{inside}\]|<{inside}>")
 
 
 def _split_closed(row: Row, tags: regex.Pattern[str]) -> list[Row]:
