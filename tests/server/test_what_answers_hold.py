@@ -289,7 +289,16 @@ def test_a_malformed_form_is_refused_in_our_words(client: TestClient, form: str)
 
 
 @pytest.mark.parametrize(
-    "error", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE]
+    "error",
+    [
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EIO,
+        errno.EMFILE,
+    ],
 )
 def test_what_the_system_refuses_is_said_without_a_path(
     client: TestClient, studio: Studio, monkeypatch: pytest.MonkeyPatch, error: int
