@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import lzma
 import os
 import re
 import shutil
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Annotated, Any, BinaryIO, Literal
 
@@ -45,7 +42,13 @@ from studio.project.snapshot import (
 from studio.storage.disk import Disk, open_atomic, storage_errors
 from studio.storage.json_bounds import count_values, has_too_many_values
 from studio.storage.records import MAX_TIME_S
-from studio.storage.zip_members import ZipWriter, build_zip_info, count_members
+from studio.storage.zip_members import (
+    ZipWriter,
+    build_zip_info,
+    count_members,
+    open_zip,
+    read_member,
+)
 from studio.voices.voice_pack import VOICE_PACK_SUFFIX as PACK
 
 PROJECT_SUFFIX = ".tableread.zip"
@@ -79,10 +82,8 @@ _TOO_LARGE = "This project file is too large. Export it without deleted takes."
 _DAMAGED = "This project file is damaged. Export it again."
 _FIRST_NAME_END = 30 + len(layout.SNAPSHOT_FILE)
 """Where the name of the first member ends, which is the snapshot."""
-_DAMAGED_ERRORS = (
-    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError, NotImplementedError,
-    EOFError, ValueError,
-)  # fmt: skip
+_MAX_NAME_BYTES = 255
+"""What file systems take."""
 
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:[. ]|$)", re.IGNORECASE)
 """Windows writes to a device instead of such a file; no studio names one so."""
@@ -117,7 +118,7 @@ def write_archive(session: ProjectSession, path: Path, *, deleted: bool = True) 
         for part in frozen.iter_files(deleted=deleted):
             name = part.relative_to(frozen.root).as_posix()
             kind = zipfile.ZIP_STORED if part.suffix == ".wav" else zipfile.ZIP_DEFLATED
-            if _is_member_name(name):
+            if _is_member_name(name) and part.is_file():  # a pipe would be waited for
                 with suppress(FileNotFoundError):  # freed meanwhile
                     packed.write(part, name, kind)
         for speaker_id, pack in session.export_voices():
@@ -137,8 +138,8 @@ def open_archive(file: BinaryIO) -> zipfile.ZipFile | None:
     if count_members(file) > MAX_FILES:
         raise BadInput(_TOO_LARGE)
     try:
-        archive = zipfile.ZipFile(file)
-    except _DAMAGED_ERRORS as error:
+        archive = open_zip(file)
+    except zipfile.BadZipFile as error:
         file.seek(0)
         if file.read(_FIRST_NAME_END).endswith(layout.SNAPSHOT_FILE.encode()):  # it is cut off
             raise BadInput(_DAMAGED) from error
@@ -182,7 +183,7 @@ def unpack(
             left_values -= _unpack_member(archive, member, target, disk)
             if left_values < 0:
                 raise BadInput(_TOO_LARGE)
-    except _DAMAGED_ERRORS as error:
+    except (zipfile.BadZipFile, ValueError) as error:
         raise BadInput(_DAMAGED) from error
     except RuntimeError as error:
         raise BadInput("This project file is locked with a password.") from error
@@ -196,23 +197,20 @@ def _unpack_member(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, disk: Disk
 ) -> int:
     """Unpack a file; returns how many values it holds if it is a take's record."""
+    blocks = read_member(archive, member, _AT_ONCE_BYTES)
     if "/" not in member.filename:  # the lines, which survive a power failure from now on
-        with archive.open(member) as source:
-            disk.write_whole(
-                target / member.filename, iter(partial(source.read, _AT_ONCE_BYTES), b"")
-            )
+        disk.write_whole(target / member.filename, blocks)
         return 0
     path = f"{target}{os.sep}{member.filename}"
     try:
         # Not by a `Path`, which takes a tenth of the time, as there may be 100,000.
-        with archive.open(member) as source, open(path, "xb") as into:  # noqa: PTH123
-            is_record = _is_record(member)
-            if not is_record and member.file_size > _AT_ONCE_BYTES:
-                shutil.copyfileobj(source, into, _AT_ONCE_BYTES)
+        with open(path, "xb") as into:  # noqa: PTH123
+            if not _is_record(member):
+                into.writelines(blocks)
                 return 0
-            data = source.read()
+            data = b"".join(blocks)
             into.write(data)
-            return count_values(data) if is_record else 0
+            return count_values(data)
     except OSError:
         with storage_errors(Path(path)):
             raise
@@ -252,6 +250,8 @@ def _is_member_name(name: str) -> bool:
         return True
     path = PurePosixPath(name)
     if len(path.parts) != 2 or path.parts[0] != layout.AUDIO_FOLDER or _DEVICE.match(path.name):
+        return False
+    if len(path.name.encode(errors="replace")) > _MAX_NAME_BYTES:
         return False
     try:
         return (

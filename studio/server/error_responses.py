@@ -246,7 +246,7 @@ async def answer_refused_by_system(request: Request, error: Exception) -> Respon
 
 _SYSTEM_ERRORS = frozenset(
     {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE}
-    | {errno.ENOMEM, errno.ENOLCK, getattr(errno, "EDQUOT", errno.ENOSPC)}
+    | {errno.EFBIG, errno.ENOMEM, errno.ENOLCK, getattr(errno, "EDQUOT", errno.ENOSPC)}
 )
 """What the system says of a disk, of rights on it, or of too much in use, and not of an address."""
 

@@ -39,7 +39,7 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-_FULL = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
+_FULL = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 _LEAST_FREE_BYTES = 1_000_000
 
@@ -53,7 +53,7 @@ def is_full(folder: Path) -> bool:
 
 
 def is_full_error(error: OSError) -> bool:
-    """Whether an error says that a disk has no room, or no more for this user."""
+    """Whether an error says that a disk has no room, or no more for this user or this file."""
     return error.errno in _FULL
 
 

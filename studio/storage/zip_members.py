@@ -5,9 +5,14 @@
 
 from __future__ import annotations
 
+import errno
+import lzma
 import struct
 import time
 import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any, BinaryIO
 
 _END = struct.Struct("<4s4H2LH")
@@ -48,6 +53,49 @@ class ZipWriter(zipfile.ZipFile):
 def build_zip_info(name: str) -> zipfile.ZipInfo:
     """A member of that name with the present time."""
     return zipfile.ZipInfo(name, min(max(time.localtime()[:6], _FIRST_TIME), _LAST_TIME))
+
+
+@contextmanager
+def _damage_errors() -> Iterator[None]:
+    try:
+        yield
+    except (zlib.error, lzma.LZMAError, EOFError, NotImplementedError) as error:
+        raise zipfile.BadZipFile(str(error)) from error
+    except (OverflowError, ValueError) as error:  # a place or a size that no file has
+        raise zipfile.BadZipFile(str(error)) from error
+    except OSError as error:
+        if error.errno not in (None, errno.EINVAL):
+            raise
+        # Bzip2's, which has no number, or that of a place before the file's beginning.
+        raise zipfile.BadZipFile(error.strerror or str(error)) from error
+
+
+def open_zip(file: BinaryIO) -> zipfile.ZipFile:
+    """Open a zip from outside.
+
+    Args:
+        file: Seekable.
+
+    Raises:
+        BadZipFile: It is none, or damaged.
+        OSError: It can't be read.
+    """
+    with _damage_errors():
+        return zipfile.ZipFile(file)
+
+
+def read_member(
+    archive: zipfile.ZipFile, member: str | zipfile.ZipInfo, block_bytes: int
+) -> Iterator[bytes]:
+    """Unpack a member, block by block; raises as `open_zip`.
+
+    Raises:
+        KeyError: There is none of that name.
+        RuntimeError: It is encrypted.
+    """
+    with _damage_errors(), archive.open(member) as source:
+        while block := source.read(block_bytes):
+            yield block
 
 
 def count_members(file: BinaryIO) -> int:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import lzma
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -15,8 +13,8 @@ from studio.audio.clip import Clip
 from studio.audio.decode import DecodeLimits
 from studio.dialog.model import name_key
 from studio.errors import AudioRejected, BadInput, FormatNewer, SampleRejected
-from studio.storage.disk import hash_file, storage_errors
-from studio.storage.zip_members import ZipWriter, count_members
+from studio.storage.disk import check_is_file, hash_file, storage_errors
+from studio.storage.zip_members import ZipWriter, count_members, open_zip, read_member
 from studio.voices.library import SpeakerLibrary
 from studio.voices.samples import check_sample
 from studio.voices.speaker import Speaker
@@ -37,17 +35,7 @@ _RECORDING_LIMITS = DecodeLimits(max_bytes=20_000_000, max_duration_s=120.0)
 _BLOCK_BYTES = 1 << 16
 _MAX_MEMBERS = 1_000
 
-# What the zip module and the decompressors under it raise for files that are damaged or hostile.
-_UNREADABLE_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    ValueError,
-)
+_UNREADABLE_ERRORS = (zipfile.BadZipFile, RuntimeError, ValueError)
 
 MAX_PACK_BYTES = _RECORDING_LIMITS.max_bytes * (MAX_MOODS + 1) + _MAX_RECORD_BYTES
 
@@ -67,9 +55,11 @@ def write_pack(library: SpeakerLibrary, speaker: Speaker, file: BinaryIO) -> Non
     with ZipWriter(file, zipfile.ZIP_DEFLATED) as pack:
         pack.writestr(RECORD_FILE, encode_record(record))
         for name in record.recordings:
+            path = library.folder(speaker.speaker_id) / name
             try:
-                pack.write(library.folder(speaker.speaker_id) / name, name)
-            except FileNotFoundError as error:
+                check_is_file(path)
+                pack.write(path, name)
+            except (FileNotFoundError, IsADirectoryError) as error:
                 raise SampleRejected(
                     f"A recording of {speaker.name} ({name}) is missing. Choose one again or remove"
                     " that sample, then save the voice."
@@ -129,7 +119,7 @@ def hash_recordings(library: SpeakerLibrary, speaker_id: str) -> dict[str, str]:
 def _open_pack(file: BinaryIO) -> zipfile.ZipFile:
     if count_members(file) > _MAX_MEMBERS:
         raise BadInput("This voice file holds what belongs to no voice. It is refused.")
-    return zipfile.ZipFile(file)
+    return open_zip(file)
 
 
 def _read_member_record(pack: zipfile.ZipFile) -> SpeakerRecord:
@@ -195,12 +185,11 @@ def _read_clip(pack: zipfile.ZipFile, name: str, folder: Path) -> Clip:
 def _read_member(pack: zipfile.ZipFile, name: str, max_bytes: int) -> Iterable[bytes]:
     """Unpack a member up to a limit: the size that it states may be wrong."""
     left = max_bytes
-    with pack.open(name) as member:
-        while block := member.read(_BLOCK_BYTES):
-            left -= len(block)
-            if left < 0:
-                raise AudioRejected(
-                    f"“{name}” in this voice file unpacks to more than {max_bytes / 1e6:g} MB. It"
-                    " is refused."
-                )
-            yield block
+    for block in read_member(pack, name, _BLOCK_BYTES):
+        left -= len(block)
+        if left < 0:
+            raise AudioRejected(
+                f"“{name}” in this voice file unpacks to more than {max_bytes / 1e6:g} MB. It is"
+                " refused."
+            )
+        yield block

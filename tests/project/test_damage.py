@@ -13,6 +13,7 @@ import os
 import random
 import re
 import shutil
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -58,7 +59,7 @@ from studio.project.folder import (
 )
 from studio.project.history import Author, Journal
 from studio.project.judgement import JUDGE_FORMAT
-from studio.project.project_file import validate_import
+from studio.project.project_file import validate_import, write_archive
 from studio.project.projects import Projects
 from studio.project.scene_export import build_scene, describe_left_out
 from studio.project.session import ProjectSession
@@ -329,6 +330,21 @@ def test_nobody_waits_for_a_pipe_in_the_place_of_a_file(bench: Bench, workspace:
         os.mkfifo(workspace / path)
         now = observe(bench, workspace)
         assert now.seen == usual.seen or is_said_of(path, now.said), path
+
+
+def test_nobody_waits_for_a_pipe_while_a_project_is_exported(bench: Bench, workspace: Path) -> None:
+    session = bench.open("home/0123456789ab")
+    for pattern in ("takes/*/*0.wav", "takes/*/*1.json", "audio/*", "cover"):
+        (path,) = session.folder.root.glob(pattern)
+        path.unlink()
+        os.mkfifo(path)
+    write_archive(session, bench.root / "scene.zip")
+    with zipfile.ZipFile(bench.root / "scene.zip") as archive:
+        names = [name for name in archive.namelist() if name.startswith("takes/")]
+    assert sorted(name[-6:] for name in names) == [
+        *("0.json", "01.wav", "02.wav", "03.wav", "2.json", "3.json")
+    ]
+    bench.kill(session)
 
 
 def test_rows_with_other_ends_are_the_same_and_still_checked(bench: Bench, workspace: Path) -> None:

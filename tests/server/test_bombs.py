@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import json
+import random
+import re
 import socket
+import struct
 import sys
 import zipfile
 import zlib
@@ -36,6 +39,7 @@ _BODY_BYTES = 300_000_000
 class Studio:
     client: httpx.Client
     process: psutil.Process
+    workspace: Path
     project: str
     speaker: str
 
@@ -46,7 +50,7 @@ def studio(tmp_path_factory) -> Iterator[Studio]:
     with serving(workspace) as (client, process):
         project = client.post("/studio/projects", json={"text": "Ida: Hello."}).json()
         speaker = client.post("/studio/speakers", json={"name": "Ida"}).json()
-        ids = (project["project_id"], speaker["speaker_id"])
+        ids = (workspace, project["project_id"], speaker["speaker_id"])
         yield Studio(client, psutil.Process(process.pid), *ids)
 
 
@@ -190,6 +194,90 @@ def test_a_small_zip_of_large_files_is_refused(
     files = {"file": ("scene.tableread.zip", bomb)}
     refused(studio, studio.client.post("/studio/projects/import", files=files))
     refused(studio, studio.client.post("/studio/speakers/import", content=bomb))
+
+
+def patched(data: bytes, place: int, new: bytes) -> bytes:
+    return data[:place] + new + data[place + len(new) :]
+
+
+def members_in(data: bytes) -> list[int]:
+    """Where the directory has its members."""
+    return [found.start() for found in re.finditer(b"PK\1\2", data)]
+
+
+def far_member(data: bytes, place: int) -> bytes:
+    """The first member where only 64 bits can say that it is."""
+    first, end = members_in(data)[0], data.rindex(b"PK\5\6")
+    behind = first + 46 + struct.unpack_from("<H", data, first + 28)[0]
+    size = struct.unpack_from("<I", data, end + 12)[0]
+    data = patched(data, end + 12, struct.pack("<I", size + 12))
+    data = patched(patched(data, first + 42, b"\xff" * 4), first + 30, struct.pack("<H", 12))
+    return data[:behind] + struct.pack("<HHQ", 1, 8, place) + data[behind:]
+
+
+def encrypted(data: bytes) -> bytes:
+    for place in members_in(data):
+        start = struct.unpack_from("<I", data, place + 42)[0]
+        data = patched(patched(data, place + 8, b"\1\0"), start + 6, b"\1\0")
+    return data
+
+
+def overlapping(data: bytes) -> bytes:
+    return patched(data, members_in(data)[1] + 42, bytes(4))
+
+
+DAMAGE: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
+    "spoilt bzip2": (zipfile.ZIP_BZIP2, lambda data: patched(data, 50, bytes(9))),
+    "spoilt lzma": (zipfile.ZIP_LZMA, lambda data: patched(data, 50, bytes(9))),
+    "spoilt deflate": (zipfile.ZIP_DEFLATED, lambda data: patched(data, 50, b"\xff" * 9)),
+    "an unknown method": (0, lambda data: patched(data, members_in(data)[0] + 10, b"\x63")),
+    "encrypted": (0, encrypted),
+    "a wrong CRC": (0, lambda data: patched(data, members_in(data)[0] + 16, bytes(4))),
+    "members that overlap": (0, overlapping),
+    "a member far behind the end": (0, lambda data: far_member(data, 1 << 62)),
+    "a member no file could hold": (0, lambda data: far_member(data, 1 << 63)),
+    "a directory before the file": (0, lambda data: patched(data, len(data) - 6, b"\xf0" * 4)),
+    "a spoilt directory": (0, lambda data: patched(data, members_in(data)[0], b"PK\7\x08")),
+}
+
+
+def files_in(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("door", ["projects", "speakers"])
+def test_a_damaged_zip_is_refused_and_leaves_nothing(
+    studio: Studio, damage: str, door: str
+) -> None:
+    method, spoil = DAMAGE[damage]
+    record, other = {
+        "projects": ("project.json", "edits.jsonl"),
+        "speakers": ("speaker.json", "sample.wav"),
+    }[door]
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        archive.writestr(record, json.dumps({"name": "Bomb", "has_sample": True, "x": "y" * 999}))
+        archive.writestr(other, random.Random(1).randbytes(30_000))
+    before = files_in(studio.workspace)
+    sent = spoil(file.getvalue())
+    answer = (
+        studio.client.post("/studio/projects/import", files={"file": ("a.tableread.zip", sent)})
+        if door == "projects"
+        else studio.client.post("/studio/speakers/import", content=sent)
+    )
+    refused(studio, answer)
+    assert "Errno" not in answer.text
+    assert files_in(studio.workspace) == before
+
+
+def test_a_recording_whose_name_no_disk_takes_is_no_project_s(studio: Studio) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("project.json", "{}")
+        archive.writestr(f"audio/{'é' * 200}-00000000.wav", b"")
+    files = {"file": ("a.tableread.zip", file.getvalue())}
+    refused(studio, studio.client.post("/studio/projects/import", files=files))
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])

@@ -291,7 +291,7 @@ def test_a_malformed_form_is_refused_in_our_words(client: TestClient, form: str)
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        *((error, 507) for error in (errno.ENOSPC, errno.EDQUOT)),
+        *((error, 507) for error in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)),
         *((error, 503) for error in (errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE)),
     ],
 )

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import zipfile
 from contextlib import suppress
 
@@ -76,8 +77,11 @@ def test_a_voice_without_samples_is_a_file_too(library):
 def test_a_missing_recording_is_told_when_saving(library, recording):
     speaker = library.add("Ben", sample=recording())
     speaker.sample.unlink()
-    with pytest.raises(SampleRejected, match=r"Ben \(sample\.wav\) is missing"):
-        write_pack(library, speaker, io.BytesIO())
+    for _ in range(2):
+        with pytest.raises(SampleRejected, match=r"Ben \(sample\.wav\) is missing"):
+            write_pack(library, speaker, io.BytesIO())
+        if not speaker.sample.exists():
+            os.mkfifo(speaker.sample)  # nobody waits for a pipe
 
 
 FOREIGN = {
