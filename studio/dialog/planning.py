@@ -349,6 +349,10 @@ class Plan:
         return sum(pauses) + sum(self.gaps_s.values())
 
 
+BRACKETS = "[(<（"
+"""What may open a tag, a pause or a direction."""
+
+
 @dataclass(slots=True)
 class PlanCheck:
     """Looks only for notices, failures and speakers: long text stays in one segment.
@@ -364,7 +368,7 @@ class PlanCheck:
 
     def takes(self, text: str) -> bool:
         """Whether the text of a line is looked into; counts its brackets."""
-        brackets = sum(map(text.count, "[(<（"))
+        brackets = sum(map(text.count, BRACKETS))
         is_taken = not brackets or self.left_brackets > 0
         self.left_brackets -= brackets
         return is_taken

@@ -17,8 +17,8 @@ from studio.audio.mastering import Mastering
 from studio.backends.base import canonical_name
 from studio.backends.registry import describe_engines
 from studio.dialog.gaps import Gaps
-from studio.dialog.model import Dialog, Notice, Pronounce
-from studio.dialog.planning import FailedSegment, plan
+from studio.dialog.model import Dialog, Notice, Pronounce, Speech
+from studio.dialog.planning import BRACKETS, FailedSegment, plan
 from studio.engine.engine import QueueLimit, Render
 from studio.engine.job import JobSpec, SegmentAudio, SegmentRecord, SegmentState
 from studio.errors import (
@@ -43,6 +43,12 @@ from studio.voices.cast import Cast
 from studio.voices.speaker import Voice
 
 QUEUE_LIMIT = QueueLimit(5_000, "The queue is full; try again in half a minute.", retry_after_s=30)
+
+MAX_BRACKETS = 100_000
+"""In the lines of a dialog."""
+
+MAX_SEGMENTS = 50_000
+"""Of a dialog; each takes 2 KB of memory until it is deleted."""
 
 _KINDS: dict[str, type[StudioError]] = {
     kind.__name__: kind
@@ -124,6 +130,7 @@ class SpeechStream:
         engines = describe_engines(backend)
         first_names = name_voices(dialog, engines, studio.speakers, options.voices)
         cast = Cast(studio.speakers, {}, first_names=first_names, given=options.voices)
+        _check_brackets(dialog)
         planned = plan(
             inherit_in_dialog(dialog, options.characters, cast),
             capabilities.limits(),
@@ -135,6 +142,7 @@ class SpeechStream:
         left_out = studio.speakers.list_unreadable() if needs_files else ()
         notices = options.notices + planned.notices + tuple(map(Notice, left_out))
         planned = replace(planned, notices=notices)
+        _check_count(planned.segments)
         _check_speakable(planned.segments)
         check_silence(planned.measure_silence_s())
         folder = _make_folder(studio.options.workspace / READINGS, is_needed=needs_files)
@@ -212,6 +220,28 @@ def _make_folder(readings: Path, *, is_needed: bool) -> Path | None:
         if is_needed:
             raise
         return None
+
+
+def _check_brackets(dialog: Dialog) -> None:
+    """Check that planning takes no longer than the others can wait.
+
+    Raises:
+        BadInput: There are too many brackets, each of which takes as long as a hundred letters.
+    """
+    texts = (line.text for line in dialog if isinstance(line, Speech))
+    if sum(text.count(one) for text in texts for one in BRACKETS) > MAX_BRACKETS:
+        raise BadInput(
+            f"A dialog has at most {MAX_BRACKETS:,} pauses, tags and other brackets. Divide it "
+            "into parts."
+        )
+
+
+def _check_count(segments: tuple[object, ...]) -> None:
+    if len(segments) > MAX_SEGMENTS:
+        raise BadInput(
+            f"Pauses cut this dialog into {len(segments):,} pieces; {MAX_SEGMENTS:,} are the most. "
+            "Divide it into parts."
+        )
 
 
 def _check_speakable(segments: tuple[object, ...]) -> None:

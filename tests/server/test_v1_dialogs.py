@@ -214,6 +214,21 @@ def test_a_dialog_of_weeks_of_silence_is_refused(client: TestClient) -> None:
     assert "1,667 hours" in answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("script", "named"),
+    [
+        ("\n".join(["Ida: " + "<b>x</b> " * 10_000] * 6), "at most 100,000 pauses, tags"),
+        ("\n".join(["Ida: " + "a [pause:10ms] " * 6_000] * 5), "60,000 pieces; 50,000"),
+    ],
+)
+def test_a_dialog_of_nothing_but_tags_or_pauses_is_refused(
+    client: TestClient, script: str, named: str
+) -> None:
+    answer = client.post("/v1/dialogs", json={"input": script})
+    assert answer.status_code == 400
+    assert named in answer.json()["error"]["message"]
+
+
 @pytest.mark.parametrize("place", ["text", "language", "speaker_id", "type", "other"])
 def test_half_a_character_is_the_callers_fault(client: TestClient, place: str) -> None:
     item = {"type": "speech", "speaker_id": "A", "text": "hi"} | {place: "\ud800"}
