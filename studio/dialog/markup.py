@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from itertools import chain, islice, pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import regex
 
 from studio.dialog.directions import begins_direction, is_direction, write_direction
+from studio.dialog.model import MAX_LINES
+from studio.errors import ScriptError
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
-    from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
 Row = tuple[int, str]
@@ -26,6 +27,10 @@ _MASK = "\ue000"
 _NOT_IN_LINES = ("entity", "escape", "autolink", "html_inline", "image", "linkify", "newline")
 _MOST_MARKED_CHARS = 20_000
 _MARKED_BEGINNING = 1_000
+_MOST_MARKS = 200_000
+"""Of emphasis that isn't nested: a script of 20,000 lines may have five signs of it in each."""
+_MOST_NESTED_MARKS = 60_000
+_MARKS_OF_LINK = 5
 
 _BLOCKS = regex.compile(
     r"""
@@ -36,6 +41,7 @@ _BLOCKS = regex.compile(
     regex.VERBOSE,
 )
 _BLOCK_SIGNS = tuple("#-*_>`0123456789")
+_BLOCK_SIGN = regex.compile(r"(?:(?:\#{1,6}|[-*+]|\d{1,9}[.)])(?=\s)|>)\s*+")
 _BOLD_ABOVE = regex.compile(r"\*\*[^*\n]{1,60}\*\*\s*\n")
 _LISTED_NAME = regex.compile(r"[-*+•]\s+\p{Lu}[^:：]{0,40}[:：]\s")
 _FEWEST_LISTED = 2
@@ -54,15 +60,72 @@ _EMPHASIS = regex.compile(r"</?(?:b|i|u|em|strong|small|mark|sub|sup)>", regex.I
 
 def strip_markup(text: str) -> str:
     """A line's words without Markdown's emphasis, code marks and addresses of links."""
-    may_be_marked = any(sign in text for sign in ("*", "_", "`", "](", "~~"))
-    if not may_be_marked or len(text) > _MOST_MARKED_CHARS:
+    if not _may_be_marked(text):
         return text
-    masked = [match[0] for match in _INSIDE_WORD.finditer(text)]
-    tokens = _line_parser().parseInline(_INSIDE_WORD.sub(_MASK, text))
-    shown = "".join(_show(tokens[0].children or [])) if tokens else text
-    for one in masked:
-        shown = shown.replace(_MASK, one, 1)
+    masked = iter(_INSIDE_WORD.findall(text))
+    plain = _INSIDE_WORD.sub(_MASK, text)
+    marks = _find_simple(plain) or _line_parser().parseInline(plain)[0].children or []
+    shown = "".join(_show(marks))
+    if _MASK in shown:
+        shown = regex.sub(_MASK, lambda mask: next(masked, mask[0]), shown)
     return shown.replace("\n", " ") if shown.strip() else text
+
+
+def check_marks(rows: Iterable[str]) -> None:
+    """Check that rows hold no more marks of Markdown than can be read in a second.
+
+    Raises:
+        ScriptError: They do.
+    """
+    marked = [row for row in rows if _may_be_marked(row) and not row.startswith("\\")]
+    marks = sum(map(_count_marks, marked))
+    if marks <= _MOST_NESTED_MARKS:  # as in most texts
+        return
+    nested = sum(_count_marks(row) for row in marked if not _is_simple(row))
+    if marks > _MOST_MARKS or nested > _MOST_NESTED_MARKS:
+        raise ScriptError(
+            f"This holds {marks:,} marks of Markdown, such as stars and links, which are more than "
+            "can be read at once. Divide it into parts."
+        )
+
+
+def check_blocks(rows: list[Row]) -> None:
+    """Check that Markdown holds no more blocks than can be read in a second.
+
+    Raises:
+        ScriptError: It does.
+    """
+    blocks = sum(row != "" and above == "" for (_, above), (_, row) in pairwise(rows))
+    signs = sum(sum(map(row.count, _OTHER_BLOCK_SIGNS)) for _, row in rows)
+    begun = islice(chain.from_iterable(_find_block_signs(row) for _, row in rows), MAX_LINES + 1)
+    begun_count = sum(1 for _ in begun)
+    if blocks > 2 * MAX_LINES or signs > _MOST_NESTED_MARKS or begun_count > MAX_LINES:
+        raise ScriptError(
+            f"This Markdown holds more than {MAX_LINES:,} headings, quotes, items and paragraphs. "
+            "Divide it into parts."
+        )
+
+
+def _find_block_signs(row: str) -> Iterator[regex.Match[str]]:
+    """The signs of headings, quotes and lists that begin a row, which may be nested."""
+    found = _BLOCK_SIGN.match(row) if row.startswith(_BLOCK_SIGNS) or row[:1] == "+" else None
+    while found is not None:
+        yield found
+        found = _BLOCK_SIGN.match(row, found.end())
+
+
+def _may_be_marked(text: str) -> bool:
+    is_short = len(text) <= _MOST_MARKED_CHARS
+    return is_short and any(sign in text for sign in ("*", "_", "`", "](", "~~"))
+
+
+def _is_simple(row: str) -> bool:
+    """Whether `_find_simple` finds the marks of a row."""
+    return not any(sign in row for sign in _OTHER_SIGNS) and bool(_SIMPLE_ROW.fullmatch(row))
+
+
+def _count_marks(row: str) -> int:
+    return sum(map(row.count, "*_`~")) + _MARKS_OF_LINK * row.count("](")
 
 
 def find_link_addresses(text: str) -> list[str]:
@@ -113,7 +176,9 @@ def read_markdown(rows: list[Row]) -> list[Row]:
     by_number = dict(rows)
     source = "\n".join(by_number.get(number, "") for number in range(first, last + 1))
     shown: list[Row] = []
-    tokens = _block_parser().parse(_cut_extensions(source))
+    # What the blocks hold is parsed one by one: a token for each mark of a text fills the memory.
+    tokens: list[Token] = []
+    _block_parser().block.parse(_cut_extensions(source), _block_parser(), {}, tokens)
     lists = _Lists(tokens)
     for idx, token in enumerate(tokens):
         number = first + (token.map[0] if token.map else 0)
@@ -124,7 +189,7 @@ def read_markdown(rows: list[Row]) -> list[Row]:
             shown += enumerate(token.content.rstrip("\n").split("\n"), number)
         elif token.type == "inline":
             prefix = _prefix(lists, idx)
-            texts = list(_inline_rows(token, number))
+            texts = list(_inline_rows(_find_marks(token.content), number))
             shown += [(number, prefix + texts[0][1]), *texts[1:]]
         if token.type.endswith("_close") or token.type in ("fence", "hr"):
             shown.append((shown[-1][0] if shown else number, ""))
@@ -186,10 +251,56 @@ def _is_list_of_speakers(tokens: list[Token]) -> bool:
     return outside == 0 or len(set(inside)) < len(inside)
 
 
-def _inline_rows(token: Token, number: int) -> Iterator[Row]:
-    row: list[Token] = []
-    parts: list[list[Token]] = [row]
-    for child in token.children or []:
+class _Mark(NamedTuple):
+    """What `_show` reads of a token; made in a tenth of the time."""
+
+    type: str
+    content: str = ""
+
+
+_Marks = Sequence["_Mark | Token"]
+
+# Signs that can only open, around text without any, and the same signs that can only close: what
+# stands between them can't mean anything else in Markdown.
+_SPAN = r"""
+    (?P<between>[^*_]*+)
+    (?: (?: (?<=^|\ ) (?P<sign>\*\*?|__?) (?![\s*_])
+          | (?<=[\p{P}--*_]) (?P<sign>\*\*?|__?) (?=[\p{L}\p{N}]) )
+        (?P<inside>[^*_]++)
+        (?: (?<=\S) (?P=sign) (?=$|\ ) | (?<=[\p{L}\p{N}]) (?P=sign) (?=[\p{P}--*_]) )
+      | $ )
+    """
+_SIMPLE_SPAN = regex.compile(_SPAN, regex.VERBOSE | regex.V1)
+_SIMPLE_ROW = regex.compile(rf"(?:{_SPAN})++", regex.VERBOSE | regex.V1)
+_OTHER_SIGNS = ("`", "~~", "](", "\n")
+_OTHER_BLOCK_SIGNS = ("\\", "&", "<")
+_TAG_OF = {"*": "em", "_": "em", "**": "strong", "__": "strong"}
+
+
+def _find_simple(row: str) -> list[_Mark] | None:
+    """The tokens of a row whose only marks are emphasis that isn't nested; None for other rows."""
+    if any(sign in row for sign in _OTHER_SIGNS):
+        return None
+    marks: list[_Mark] = []
+    end = 0
+    while end < len(row):
+        span = _SIMPLE_SPAN.match(row, end)
+        if span is None:
+            return None
+        between, sign, inside = span["between"], span["sign"], span["inside"]
+        end = span.end()
+        if between:
+            marks.append(_Mark("text", between))
+        if sign:
+            tag = _TAG_OF[sign]
+            marks += _Mark(f"{tag}_open"), _Mark("text", inside), _Mark(f"{tag}_close")
+    return marks
+
+
+def _inline_rows(marks: _Marks, number: int) -> Iterator[Row]:
+    row: list[_Mark | Token] = []
+    parts: list[list[_Mark | Token]] = [row]
+    for child in marks:
         if child.type in ("softbreak", "hardbreak"):
             row = []
             parts.append(row)
@@ -207,22 +318,23 @@ def _inline_rows(token: Token, number: int) -> Iterator[Row]:
         yield number + idx, text
 
 
-def _is_name_and_how(part: list[Token]) -> bool:
+def _is_name_and_how(part: _Marks) -> bool:
     """Whether a row is a name in bold and a direction: `**Tom** *(sighs)*`."""
     visible = [one for one in part if one.type != "text" or one.content]
-    types = [one.type for one in visible[:3]]
+    if [one.type for one in visible[:3]] != ["strong_open", "text", "strong_close"]:
+        return False
     rest = "".join(_show(visible[3:])).strip()
-    return types == ["strong_open", "text", "strong_close"] and _HOW.fullmatch(rest) is not None
+    return _HOW.fullmatch(rest) is not None
 
 
-def _is_all(part: list[Token], kind: str) -> bool:
+def _is_all(part: _Marks, kind: str) -> bool:
     """Whether a row is all bold (`strong`), or all in italics (`em`)."""
     visible = [one for one in part if one.type != "text" or one.content.strip()]
     types = [one.type for one in visible]
     return types == [f"{kind}_open", "text", f"{kind}_close"]
 
 
-def _show(children: list[Token]) -> Iterator[str]:
+def _show(children: _Marks) -> Iterator[str]:
     """The text of inline tokens; an action between single stars becomes a direction."""
     for idx, child in enumerate(children):
         if child.type == "text":
@@ -240,10 +352,12 @@ def _show(children: list[Token]) -> Iterator[str]:
             yield "\n"
 
 
-def _leads(children: list[Token], end: int) -> bool:
+def _leads(children: _Marks, end: int) -> bool:
     """Whether nothing but a name stands before an inline token."""
-    texts = (children[idx].content.rstrip() for idx in range(end - 1, -1, -1))
-    last = next(filter(None, texts), "")
+    last = ""
+    while end and not last:
+        end -= 1
+        last = children[end].content.rstrip()
     return not last or last.endswith((":", "："))
 
 
@@ -265,32 +379,34 @@ def _block_parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # noqa: PLC0415 - as above
 
     parser = MarkdownIt("commonmark", {"html": False})
-    parser.core.ruler.at("inline", _read_inline)
     # A row of dashes below a line is a rule here, not a heading; `<Person1>` stays text.
     return parser.enable("strikethrough").disable(
         ("lheading", "code", "reference", "html_block", "html_inline")
     )
 
 
-def _read_inline(state: StateCore) -> None:
-    """Find marks inside blocks; of a row as long as `strip_markup` leaves it, where it begins."""
-    from markdown_it.token import Token  # noqa: PLC0415 - as above
+def _find_marks(content: str) -> _Marks:
+    """The marks in a block; of a row as long as `strip_markup` leaves it, where it begins."""
+    rows = content.split("\n")
+    if max(map(len, rows)) <= _MOST_MARKED_CHARS:
+        return _find_simple_rows(rows) or _block_parser().parseInline(content)[0].children or []
+    marks: list[_Mark | Token] = []
+    for idx, row in enumerate(rows):
+        end = len(row)
+        if end > _MOST_MARKED_CHARS:
+            end = max(0, row.rfind(" ", 0, _MARKED_BEGINNING)) or _MARKED_BEGINNING
+        marks += [_Mark("softbreak")] if idx else []
+        marks += _block_parser().parseInline(row[:end])[0].children or []
+        marks += [_Mark("text", row[end:])] if row[end:] else []
+    return marks
 
-    for token in state.tokens:
-        if token.type != "inline":
-            continue
-        token.children = []
-        rows = [token.content]
-        if len(token.content) > _MOST_MARKED_CHARS:
-            rows = token.content.split("\n")
-        if max(map(len, rows)) <= _MOST_MARKED_CHARS:
-            rows = [token.content]
-        for idx, row in enumerate(rows):
-            if idx:
-                token.children.append(Token("softbreak", "br", 0))
-            end = len(row)
-            if end > _MOST_MARKED_CHARS:
-                end = max(0, row.rfind(" ", 0, _MARKED_BEGINNING)) or _MARKED_BEGINNING
-            state.md.inline.parse(row[:end], state.md, state.env, token.children)
-            if row[end:]:
-                token.children.append(Token("text", "", 0, content=row[end:]))
+
+def _find_simple_rows(rows: list[str]) -> list[_Mark] | None:
+    marks: list[_Mark] = []
+    for idx, row in enumerate(rows):
+        is_plain = not any(sign in row for sign in _OTHER_BLOCK_SIGNS)
+        found = _find_simple(row.strip()) if is_plain else None
+        if found is None:
+            return None
+        marks += [_Mark("softbreak"), *found] if idx else found
+    return marks

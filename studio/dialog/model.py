@@ -120,6 +120,16 @@ def check_speaker_count(count: int) -> None:
         raise BadInput(f"A dialog has at most {MAX_SPEAKERS:,} speakers. Divide it into parts.")
 
 
+def check_line_count(count: int) -> None:
+    """Check that a dialog hasn't too many lines.
+
+    Raises:
+        ScriptError: It has.
+    """
+    if count > MAX_LINES:
+        raise ScriptError(f"A dialog has at most {MAX_LINES:,} lines. Divide it into parts.")
+
+
 @dataclass(frozen=True, slots=True)
 class Speech:
     """Something a speaker says.

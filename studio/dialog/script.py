@@ -18,7 +18,6 @@ from studio.dialog.directions import CUE_WORDS, begins_direction, is_direction, 
 from studio.dialog.markup import strip_markup
 from studio.dialog.model import (
     MAX_LINE_CHARS,
-    MAX_LINES,
     MAX_NAME_CHARS,
     MAX_SCRIPT_BYTES,
     Audio,
@@ -29,6 +28,7 @@ from studio.dialog.model import (
     Speech,
     Unspoken,
     UnspokenKind,
+    check_line_count,
     clean_name,
     paragraph,
     spelling_notices,
@@ -426,8 +426,7 @@ class ScriptReader:
             self._paragraph_ended = ended
 
     def _append(self, entry: _LineDraft | Line) -> None:
-        if len(self._entries) >= MAX_LINES:
-            raise ScriptError(f"A dialog has at most {MAX_LINES:,} lines. Divide it into parts.")
+        check_line_count(len(self._entries) + 1)
         self._entries.append(entry)
         self._paragraph_ended = True
 

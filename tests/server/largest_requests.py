@@ -85,6 +85,7 @@ def script(lines: int, *, words: int = 10, speakers: int = 3) -> str:
 
 
 _JSON_HEADERS = {"Content-Type": "application/json"}
+_TEXT_HEADERS = {"Content-Type": "text/plain"}
 
 
 def _json(body: object) -> dict[str, Any]:
@@ -195,6 +196,46 @@ def _names() -> bytes:
     return b",".join(b'"k%d":1' % number for number in range(490_000))
 
 
+_SOURCES = {
+    "emphasis": ("Ida: Hello.\n\n---\n\n", "**a** *b* " * 25 + "\n\n"),
+    "links": ("Ida: Hello.\n\n---\n\n", "[a](b) " * 35 + "\n\n"),
+    "list items": ("# Scene\n", "- Ida: The river is quiet, and so is the town.\n"),
+    "quotes in quotes": ("# Scene\n\nIda: Hello.\n\n", "> " * 120 + "a\n\n"),
+    "paragraphs of HTML": ("<html>", "<p>Hello</p>"),
+    "Word's HTML": (
+        "<html>",
+        '<p class=MsoNormal style="margin:0"><b><span lang=EN-GB>Ida:</span></b><span '
+        "lang=EN-GB style='font-size:12.0pt'> river <o:p></o:p></span></p>\n",
+    ),
+    "comments of HTML": ("<html><p>a</p>", "<!-- -->"),
+    "YAML": ("", f"- speaker: Ida\n  text: {'The river is quiet. ' * 12}\n"),
+    "Ink": ("=== knot ===\n-> knot\n", f"a{' ' * 246}#b\n"),
+    "Twee": (":: Start\n", f"({'a' * 247}\n"),
+    "notes of Fountain": ("INT. HOUSE - DAY\n\nIDA\nHello.\n\n", "[[a]] " * 40 + "\n\n"),
+    "messages": (
+        "The weir\n" + "Ida [10:00] Hello.\n" * 3,
+        "The river is quiet by the town now, she says.\n",
+    ),
+    "turns": ("", "[S1] Hello. "),
+    "cells": ("speaker,text\n", "Ida,Hello" + ",a" * 100 + "\n"),
+    "columns": ("speaker,text", ",a"),
+    "carriage returns": ("Ida: Hello.", "\r"),
+}
+"""How files begin that are as large as any, and what follows again and again."""
+
+
+def _source(kind: str) -> bytes:
+    beginning, piece = _SOURCES[kind]
+    return (beginning + piece * (SOURCE_BYTES // len(piece))).encode()[:SOURCE_BYTES]
+
+
+def _markdown() -> str:
+    """A script as a language model writes it."""
+    rows = (row.partition(": ") for row in script(19_900, words=20).split("\n"))
+    said = (f"**{name}:** *(softly)* {words} *now*" for name, _, words in rows)
+    return "# The weir\n\n---\n\n" + "\n\n".join(said)
+
+
 SPECIAL: tuple[Largest, ...] = (
     Largest(_CREATE, "20,000 lines", lambda _: _json({"text": script(LINES)})),
     Largest(
@@ -266,6 +307,19 @@ SPECIAL: tuple[Largest, ...] = (
         "POST /studio/projects/lines",
         "20,000 lines",
         lambda _: {"content": script(LINES).encode()},
+    ),
+    *(
+        Largest(
+            "POST /studio/projects/lines",
+            f"5 MB of {kind}",
+            lambda _, kind=kind: {"content": _source(kind), "headers": _TEXT_HEADERS},
+        )
+        for kind in _SOURCES
+    ),
+    Largest(
+        "POST /studio/projects/lines",
+        "20,000 lines of Markdown",
+        lambda _: {"content": _markdown().encode()},
     ),
     _speech("mp3"),
     _speech("flac"),

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from studio.dialog.attributes import Attributes, check_audio_path
 from studio.dialog.markup import find_link_addresses
 from studio.dialog.model import (
-    MAX_LINES,
     MAX_NAME_CHARS,
     MAX_PAUSE_S,
     Audio,
@@ -20,6 +19,7 @@ from studio.dialog.model import (
     Speech,
     Unspoken,
     UnspokenKind,
+    check_line_count,
     clean_name,
     paragraph,
     spelling_notices,
@@ -183,8 +183,7 @@ class DialogBuilder:
         return ParsedScript(Dialog(lines), self.remarks.notices() + spelling_notices(lines))
 
     def _append(self, line: Line) -> None:
-        if len(self._lines) >= MAX_LINES:
-            raise ScriptError(f"A dialog has at most {MAX_LINES:,} lines. Divide it into parts.")
+        check_line_count(len(self._lines) + 1)
         self._lines.append(line)
 
     def _name(self, written: str, line_number: int) -> str:

@@ -233,6 +233,7 @@ def _messages(rows: list[_Row], form: regex.Pattern[str]) -> _Chat | None:
     """Read messages; system messages of the chat are left out."""
     said: list[_Said] = []
     left: list[_Row] = []
+    further: dict[int, list[str]] = {}
     for number, row in rows:
         if line := _line(number, row, form):
             said.append(line)
@@ -243,7 +244,9 @@ def _messages(rows: list[_Row], form: regex.Pattern[str]) -> _Chat | None:
         elif _CHATS_OWN.fullmatch(row) or (row is rows[-1][1] and _SIGNED.match(row)):
             left.append((number, row))
         else:
-            said[-1] = replace(said[-1], text=f"{said[-1].text} {row}".strip())
+            further.setdefault(len(said) - 1, []).append(row)
+    for idx, rows_below in further.items():
+        said[idx] = replace(said[idx], text=" ".join((said[idx].text, *rows_below)).strip())
     full = [one for one in said if one.text and not _CHATS_OWN.fullmatch(one.text)]
     left += [(one.line_number, one.text) for one in said if _CHATS_OWN.fullmatch(one.text)]
     is_chat = (full and len(said) > 1) or (full and _COPIED.match(rows[0][1]))

@@ -50,7 +50,8 @@ _FOREIGN_LINE = (
     "This line is not UTF-8 like the rest; it is read as Windows-1252. Check its accents."
 )
 _GUESSED_BYTES = 200_000
-_MAX_TEXT_LINES = 10 * MAX_LINES  # a cue of subtitles has four
+_LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+MAX_TEXT_LINES = 6 * MAX_LINES  # a cue of subtitles has four or five
 
 
 def decode_text(data: bytes, name: str, remarks: ImportNotices) -> str:
@@ -73,9 +74,9 @@ def decode_text(data: bytes, name: str, remarks: ImportNotices) -> str:
     text = _decoded(data, name, remarks)
     if "\0" in text:
         raise _no_text(name)
-    if text.count("\n") > _MAX_TEXT_LINES:
+    if _count_breaks(text) > MAX_TEXT_LINES:
         raise ScriptError(
-            f"“{name}” has more than {_MAX_TEXT_LINES:,} lines of text; a dialog has at most "
+            f"“{name}” has more than {MAX_TEXT_LINES:,} lines of text; a dialog has at most "
             f"{MAX_LINES:,}. Divide it into parts."
         )
     if not text.strip():
@@ -84,6 +85,11 @@ def decode_text(data: bytes, name: str, remarks: ImportNotices) -> str:
             "such as “Anna: Good evening.”"
         )
     return text
+
+
+def _count_breaks(text: str) -> int:
+    """How many line breaks of any kind a text has, as `splitlines` would divide it."""
+    return sum(map(text.count, _LINE_BREAKS)) - text.count("\r\n")
 
 
 def _refuse_documents(data: bytes, name: str) -> None:

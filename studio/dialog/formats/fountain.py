@@ -34,6 +34,7 @@ from studio.dialog.model import (
     Speech,
     Unspoken,
     UnspokenKind,
+    check_line_count,
     clean_name,
     name_key,
     paragraph,
@@ -146,8 +147,7 @@ def _without_boneyard(text: str, remarks: ImportNotices, notes: list[NumberedLin
             remarks.add(message, number)
             break
         for further, row in enumerate(text[start + 2 : close].split("\n")):
-            if row.strip():
-                notes.append((number + further, plain(row).strip()))
+            _add_note(notes, number + further, row)
         pieces += [text[end:start], _hidden(text[start:close])]
         end = close + 2
     return "".join(pieces) + text[end:]
@@ -169,11 +169,17 @@ def _without_notes(text: str, notes: list[NumberedLine]) -> str:
         is_ours = NOTE.fullmatch(note) is not None
         pieces += [text[end:start], note if is_ours else _hidden(note)]
         if not is_ours:
-            notes.append((number, plain(note[2:-2].replace(HIDDEN, "")).strip()))
+            _add_note(notes, number, note[2:-2].replace(HIDDEN, ""))
         number += note.count("\n")
         end = close + 2
         start = text.find("[[", end)
     return "".join(pieces) + text[end:]
+
+
+def _add_note(notes: list[NumberedLine], number: int, marked_text: str) -> None:
+    if text := plain(marked_text).strip():
+        notes.append((number, text))
+        check_line_count(len(notes))
 
 
 def _hidden(comment: str) -> str:
@@ -355,7 +361,8 @@ class _ScreenplayReader:
 
     def add_notes(self, *, before: int | None) -> None:
         """Add the notes above a line that aren't added yet; None adds all."""
-        for number, text in self._notes[self._n_added :]:
+        while self._n_added < len(self._notes):
+            number, text = self._notes[self._n_added]
             if before is not None and number >= before:
                 return
             is_shown = text.removeprefix(_NOTE_SIGN).strip()

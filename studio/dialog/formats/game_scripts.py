@@ -100,12 +100,12 @@ class _InkReader(_GameReader):
     _STEERING = regex.compile(
         r"(?:VAR|CONST|LIST|INCLUDE|EXTERNAL|TODO:?)\b.*|~.*|->.*|<-.*|={2,}\s*function\b.*"
     )
-    _COMMENT = regex.compile(r"(?:^|\s+)//\s*(?P<words>.*)$")
+    _COMMENT = regex.compile(r"(?:^|(?<!\s)\s++)//\s*(?P<words>.*)$")
     _KNOT = regex.compile(r"={1,3}\s*(?P<name>\w+)\s*(?:\([^()]*\))?\s*=*")
     _CHOICE = regex.compile(r"(?:[*+]\s*)+(?:\(\w+\)\s*)?(?:\{[^{}]*\}\s*)*(?P<text>.*)")
     _GATHER = regex.compile(r"(?:-\s*)+(?!>)(?:\(\w+\)\s*)?(?P<text>.*)")
-    _TAG = regex.compile(r"\s*#\s*\w[^#]*$")
-    _DIVERT = regex.compile(r"\s*(?:->|<>).*$")
+    _TAG = regex.compile(r"(?<!\s)\s*+#\s*\w[^#]*$")
+    _DIVERT = regex.compile(r"(?<!\s)\s*+(?:->|<>).*$")
     _LOGIC = regex.compile(r"\{[^{}]*\}")
 
     def _read(self, row: str, number: int) -> None:
@@ -136,7 +136,7 @@ class _InkReader(_GameReader):
 
 
 class _TweeReader(_GameReader):
-    _MACRO = regex.compile(r"<<.*?>>|\((?:\w+-?)+:[^()]*\)|</?\w[^<>]*>|\$\w+")
+    _MACRO = regex.compile(r"<<.*?>>|\(\w++(?:-\w++)*+-?+:[^()]*\)|</?\w[^<>]*>|\$\w+")
     _LINK = regex.compile(r"\[\[.*?\]\]")
     _HOOK = regex.compile(r"^\[(?P<inside>[^\[\]]*)\]$")
     _DATA = frozenset({"storydata", "storystylesheet", "storyscript", "userscript"})

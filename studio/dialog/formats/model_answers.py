@@ -6,13 +6,14 @@ Out of its thoughts, of a block of code, and of the signs of turns in a conversa
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 
 import regex
 
 from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.row_kinds import PREFACE_NOTICE, header_of
-from studio.dialog.markup import strip_markup
-from studio.dialog.model import name_key
+from studio.dialog.markup import check_marks, strip_markup
+from studio.dialog.model import MAX_LINES, check_line_count, name_key
 from studio.errors import ScriptError
 
 _THOUGHT = regex.compile(
@@ -41,13 +42,18 @@ def write_turns(text: str) -> str | None:
     """A conversation with a language model, `<|im_start|>user …`, as a script; None for other text.
 
     What the system is told is a note.
+
+    Raises:
+        ScriptError: It has too many turns, or marks of Markdown.
     """
     if not ("<|" in text or "[INST]" in text or "<start_of" in text or "## " in text):
         return None
-    found = list(_TURN.finditer(text))
+    found = list(islice(_TURN.finditer(text), MAX_LINES + 1))
     before = text[: found[0].start()] if found else ""
     if len(found) < _FEWEST_TURNS or _SIGNS.sub("", before).strip():
         return None
+    check_line_count(len(found))
+    check_marks(text.splitlines())
     ends = [turn.start() for turn in found[1:]] + [len(text)]
     written = before.count("\n") * "\n"
     for turn, end in zip(found, ends, strict=True):
@@ -82,6 +88,7 @@ def _open_fence(text: str, remarks: ImportNotices) -> str:
     marks = [idx for idx, row in enumerate(rows) if _FENCE.fullmatch(row)]
     if len(marks) != 2:
         return text
+    check_marks(rows)
     start, end = marks
     inside = rows[start + 1 : end]
     around = [*range(start), *range(end + 1, len(rows))]

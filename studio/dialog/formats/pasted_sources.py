@@ -18,9 +18,11 @@ import regex
 from studio.dialog.directions import write_direction
 from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.captions import Cue
+from studio.dialog.formats.encoding import MAX_TEXT_LINES
 from studio.dialog.formats.row_kinds import PREFACE_NOTICE, is_farewell, is_preface
 from studio.dialog.formats.tables import Role, delimiter_of, role_of
-from studio.dialog.markup import strip_markup
+from studio.dialog.markup import check_marks, strip_markup
+from studio.dialog.model import MAX_LINES, check_line_count
 from studio.dialog.script import parse_header
 from studio.errors import NameRejected, ScriptError
 
@@ -46,6 +48,7 @@ def find_markdown_table(text: str, remarks: ImportNotices) -> PastedTable | None
     rule = next((idx for idx, row in enumerate(rows) if _RULE.fullmatch(row)), 0)
     if rule == 0 or "|" not in rows[rule - 1]:
         return None
+    check_marks(rows)
     below = takewhile(lambda idx: "|" in rows[idx], range(rule + 1, len(rows)))
     inside = {rule - 1, rule, *below}
     title, left = None, []
@@ -128,16 +131,70 @@ _LINED = frozenset(
 """What rows may stand in."""
 
 
+_READ_TAGS = (*_BREAKS, *_NO_TEXT, *_LINED, "voice", "mstts:express-as", "tw-storydata", "break")
+_ATTRIBUTES = (
+    rf"(?![^<>]*\s(?:{'|'.join(_SPOKEN_BY)})\s*=)(?:\s(?:[^<>\"']|\"[^<>\"]*\"|'[^<>']*')*+)?+"
+)
+_OF_LOOKS = regex.compile(
+    rf"</?(?!(?:{'|'.join(_READ_TAGS)})[\s/>])[a-z][^\s/<>]*+{_ATTRIBUTES}>", regex.IGNORECASE
+)
+_BLOCK = rf"<(?:p|div|br|li|tr|article|section){_ATTRIBUTES}"
+_BEGINS_BLOCK = regex.compile(rf"{_BLOCK}>", regex.IGNORECASE)
+_IS_BLOCK = regex.compile(rf"{_BLOCK}/?+(?<=/)>", regex.IGNORECASE)
+_ENDS_BLOCK = regex.compile(rf"</(?:{'|'.join(_BREAKS)})\s*>", regex.IGNORECASE)
+_IS_LINED = regex.compile(rf"<(?:{'|'.join(_LINED)})[\s/>]", regex.IGNORECASE)
+_BREAK = "\x1e"
+"""A break in place of a tag; `splitlines` knows it, and it is no line break of the source."""
+
+_SHOWN_ROW = regex.compile(r"[\n\x1e]\s*+(?=\S)")
+_MOST_TAGS = 1_000_000
+_MOST_READ_TAGS = 100_000
+"""Of those that aren't cut: a page may have five a line."""
+
+
 def show_source(text: str) -> str | None:
-    """What the source of a web page, of SSML or of a model's tags shows; None for other text."""
+    """What the source of a web page, of SSML or of a model's tags shows; None for other text.
+
+    Raises:
+        ScriptError: It has too many tags, or shows too many rows.
+    """
     if not _SOURCE.match(text) or "</" not in text:
         return None
-    shown = _Shown()
     # As models write it, `<script>` around all holds a dialog; HTML's holds no tags.
-    shown.feed(regex.sub(r"^\s*<script>", "<dialogue>", text, flags=regex.IGNORECASE))
+    source = regex.sub(r"^\s*<script>", "<dialogue>", text, flags=regex.IGNORECASE)
+    _check_tags(source, _MOST_TAGS)
+    source = _cut_plain_tags(source)
+    _check_tags(source, _MOST_READ_TAGS)
+    shown = _Shown()
+    shown.feed(source)
     shown.close()
-    rows = (" ".join(row.split()) for row in "".join(shown.parts).splitlines())
+    joined = "".join(shown.parts)
+    if _SHOWN_ROW.subn("", joined)[1] > MAX_TEXT_LINES:
+        raise ScriptError(
+            f"The page shows more than {MAX_TEXT_LINES:,} lines of text; a dialog has at most "
+            f"{MAX_LINES:,}. Divide it into parts."
+        )
+    rows = (" ".join(row.split()) for row in joined.splitlines())
     return regex.sub(r"\n{3,}", "\n\n", "\n".join(rows)).strip("\n")
+
+
+def _check_tags(source: str, most: int) -> None:
+    if (tags := source.count("<")) > most:
+        raise ScriptError(
+            f"The page's source holds {tags:,} tags, which are more than can be read at once. "
+            "Divide it into parts, or copy the text that the page shows."
+        )
+
+
+def _cut_plain_tags(source: str) -> str:
+    """A source without the tags that only say how it looks, and with breaks in place of blocks.
+
+    Parsing a tag takes forty times as long, and Word writes twenty of them a line.
+    """
+    source = _ENDS_BLOCK.sub(2 * _BREAK, _OF_LOOKS.sub("", source))
+    if _IS_LINED.search(source):
+        return source
+    return _BEGINS_BLOCK.sub(_BREAK, _IS_BLOCK.sub(3 * _BREAK, source))
 
 
 def _direction(how: str | None) -> str:
@@ -185,6 +242,8 @@ class _Shown(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._hidden:
             self.parts.append(data if self._is_lined else data.replace("\n", " "))
+        elif self.cdata_elem is None:
+            self.parts.append(data.count(_BREAK) * _BREAK)
 
 
 _COLUMNS = regex.compile(r"(?P<name>\p{Lu}[\p{Lu}\d .'’/-]{0,30}?)(?:[ \t]{4,}|\t+)(?P<text>\S.*)")
@@ -239,6 +298,7 @@ def write_yaml_lines(text: str) -> str | None:
     starts = [idx for idx, one in enumerate(found) if one and one["item"]]
     if len(starts) < _FEWEST - 1 or not all(map(_is_yaml, rows, found)):
         return None
+    check_line_count(len(starts))
     written = [row if idx < starts[0] else "" for idx, row in enumerate(rows)]
     for start, end in pairwise([*starts, len(rows)]):
         keys = {role_of(one["key"]): idx for idx in range(start, end) if (one := found[idx])}
@@ -311,7 +371,7 @@ def _captions(rows: list[tuple[int, str]]) -> Iterator[Cue]:
 
 def _milliseconds(written: str) -> int:
     """Of `1:02:03.5` or `02:03,50`."""
-    parts = regex.split(r"[:]", written.replace(",", "."))
+    parts = written.replace(",", ".").split(":")
     if len(parts) == 1 or "." not in parts[-1]:
         parts[-1] += ".0"
     seconds = 0.0

@@ -79,6 +79,8 @@ from studio.dialog.formats.turns import (
 )
 from studio.dialog.markup import (
     Row,
+    check_blocks,
+    check_marks,
     has_blocks,
     has_bold_names,
     mark_headings,
@@ -123,9 +125,10 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
         narrator: Speaks action, headings and stage directions; None leaves them out.
 
     Raises:
-        ScriptError: It has no lines, or one is invalid; names the line.
+        ScriptError: It has no lines or too many marks, or one is invalid; names the line.
     """
     rows, cut = cut_gutenberg(number_rows(text))
+    check_marks(row for _, row in rows)
     if cut is not None:
         remarks.add(GUTENBERG_NOTICE, cut)
     rows = cut_row_times(rows, remarks)
@@ -137,6 +140,7 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     is_marked, is_named = has_blocks(rows), has_bold_names(rows)
     written = rows
     if is_marked:
+        check_blocks(rows)
         rows = read_markdown(rows)
     rows = name_headings(divide_comments(rows))
     rows = read_names_behind(read_quoted_names(read_testimony(rows)))

@@ -7,6 +7,7 @@ import io
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Literal
 
 import regex
@@ -41,6 +42,7 @@ from studio.dialog.planning import LINE_ID
 from studio.dialog.script import parse_header
 from studio.dialog.tags import cut_pauses
 from studio.errors import ScriptError
+from studio.storage.json_bounds import MAX_VALUES
 
 
 class Role(StrEnum):
@@ -100,6 +102,7 @@ _NOT_IN_WORDS = regex.compile(r"[^\p{L}\p{N}]+")
 _UNIT = regex.compile(r"(?<=pause|after|before|silence|gap|delay|duration)(ms|s|sec|seconds?)$")
 
 
+@lru_cache(maxsize=1_000)  # asked for each key of each item
 def role_of(heading: str) -> Role | None:
     """The role of a heading, whatever its spaces and case; None for an unknown one."""
     found = _ROLES.get(_split_unit(heading)[0])
@@ -150,6 +153,7 @@ def _split_unit(heading: str) -> tuple[str, str]:
 
 
 _DELIMITERS = ",;\t|"
+_MOST_COLUMNS = 1_000
 _EXCEL_HINT = regex.compile(r"sep=(?P<delimiter>[^\"\s]|\t)")
 _WOULD_BE_FORMULA = regex.compile(r"'*[=+\-@\t\r]")
 _QUOTES = "The quotation marks do not pair up here; all of them are read as text. ({})"
@@ -214,7 +218,7 @@ def read_rows(text: str, delimiter: str, remarks: ImportNotices) -> Iterator[Row
     and quotation marks are text.
 
     Raises:
-        ScriptError: A cell is too long.
+        ScriptError: A cell is too long, or there are too many.
     """
     rows: list[Row] = []
     try:
@@ -257,6 +261,8 @@ def _score(line: str, delimiter: str, below: str) -> int:
 
     One is headed as the speaker, and one as the text, or the row below has as many cells.
     """
+    if line.count(delimiter) > _MOST_COLUMNS:
+        return 0
     try:
         cells = next(csv.reader([line], delimiter=delimiter))
         others = next(csv.reader([below], delimiter=delimiter), [])
@@ -272,8 +278,11 @@ def _iter_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[Row]:
     source = io.StringIO(text, newline="")
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
     reader = csv.reader(source, delimiter=delimiter, strict=True, quoting=quoting)
-    line_number = 1
+    line_number, count = 1, 0
     for cells in reader:
+        count += len(cells)
+        if count > MAX_VALUES:
+            raise ScriptError(f"This holds more than {MAX_VALUES:,} cells. Divide it into parts.")
         if not (line_number == 1 and cells and cells[0].startswith("sep=")):
             yield Row(line_number, tuple(cells))
         line_number = reader.line_num + 1

@@ -7,6 +7,7 @@ the numbers before the cues of a radio script.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import chain, pairwise
 
 import regex
@@ -15,7 +16,7 @@ from studio.dialog.directions import word_set
 from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.row_kinds import header_of, is_cue
 from studio.dialog.markup import Row, strip_markup
-from studio.dialog.model import name_key
+from studio.dialog.model import MAX_SPEAKERS, check_line_count, name_key
 from studio.errors import ScriptError
 
 _NUMBERED = regex.compile(r"\[S\d{1,2}\]", regex.IGNORECASE)
@@ -63,13 +64,29 @@ def has_closed_turns(text: str) -> bool:
 def split_turns(rows: list[Row]) -> list[Row]:
     """Begin a row with each tag that begins a turn; unchanged if there are none."""
     if any(row.startswith("[") and _NUMBERED.match(row) for _, row in rows):
-        rows = [one for row in rows for one in _split_numbered(row)]
+        rows = _split_all(rows, _split_numbered)
     closing = (_CLOSED.findall(row) for _, row in rows if "/" in row)
     names = set(chain.from_iterable(closing)) - _NO_SPEAKERS
     tags = _tags_of(names)
     if tags is None or not any(tags.match(row) for _, row in rows):
         return rows
-    return [one for row in rows for one in _split_closed(row, tags)]
+    return _split_all(rows, lambda row: _split_closed(row, tags))
+
+
+def _split_all(rows: list[Row], split: Callable[[Row], Iterator[Row]]) -> list[Row]:
+    """Split each row.
+
+    Raises:
+        ScriptError: There are more turns than a dialog has lines.
+    """
+    divided: list[Row] = []
+    added = 0
+    for row in rows:
+        for count, one in enumerate(split(row)):
+            divided.append(one)
+            added += count > 0
+            check_line_count(added)
+    return divided
 
 
 def read_testimony(rows: list[Row]) -> list[Row]:
@@ -242,32 +259,31 @@ def _write_testimony(row: str, *, is_numbered: bool) -> str:
     return row.lstrip("0123456789").lstrip() if is_numbered else row
 
 
-def _split_numbered(row: Row) -> list[Row]:
+def _split_numbered(row: Row) -> Iterator[Row]:
     """`[S1] Hi. [S2] Ho.` as two rows; only a row that begins with such a tag."""
     number, text = row
     if not _NUMBERED.match(text):
-        return [row]
-    starts = [found.start() for found in _NUMBERED.finditer(text)]
-    ends = [*starts[1:], len(text)]
-    return [(number, text[start:end].strip()) for start, end in zip(starts, ends, strict=True)]
+        yield row
+        return
+    starts = (found.start() for found in _NUMBERED.finditer(text))
+    for start, end in pairwise(chain(starts, [len(text)])):
+        yield number, text[start:end].strip()
 
 
 def _tags_of(names: set[str]) -> regex.Pattern[str] | None:
-    if not names:
+    if not 0 < len(names) <= MAX_SPEAKERS:
         return None
     either = "|".join(map(regex.escape, sorted(names)))
     inside = rf"(?P<close>/?)(?P<name>{either})"
     return regex.compile(rf"\[{inside}\]|<{inside}>")
 
 
-def _split_closed(row: Row, tags: regex.Pattern[str]) -> list[Row]:
+def _split_closed(row: Row, tags: regex.Pattern[str]) -> Iterator[Row]:
     number, text = row
-    found = list(tags.finditer(text))
-    if not found:
-        return [row]
-    rows = [(number, text[: found[0].start()].strip())]
-    for idx, tag in enumerate(found):
-        end = found[idx + 1].start() if idx + 1 < len(found) else len(text)
-        words = text[tag.end() : end].strip()
-        rows.append((number, words if tag["close"] else f"[{tag['name']}] {words}".strip()))
-    return [one for one in rows if one[1]]
+    begins, end = "", 0
+    for tag in tags.finditer(text):
+        if words := f"{begins} {text[end : tag.start()].strip()}".strip():
+            yield number, words
+        begins, end = "" if tag["close"] else f"[{tag['name']}]", tag.end()
+    if (words := f"{begins} {text[end:].strip()}".strip()) or not end:
+        yield number, words

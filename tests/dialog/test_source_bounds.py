@@ -1,0 +1,88 @@
+"""Foreign sources that would take seconds or hundreds of megabytes are refused, or read at once."""
+
+import pytest
+from growth import assert_linear
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from studio.dialog.formats.dialog_file import import_dialog, read_dialog_text
+from studio.dialog.markup import strip_markup
+from studio.errors import ScriptError
+
+MARKDOWN = "# Scene\n\n**Ida:** Hello.\n\n---\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\n".join(["Ida: " + "**a** *b* " * 100] * 400), "240,000 marks of Markdown.*Divide"),
+        ("\n".join(["Ida: " + "*a " * 200] * 400), "80,000 marks of Markdown.*Divide"),
+        ("\n".join(["Ida: " + "[a](b) " * 100] * 200), "100,000 marks of Markdown.*Divide"),
+        (("[INST] " + "*a " * 200 + "[/INST] b\n") * 400, "80,000 marks of Markdown.*Divide"),
+        (MARKDOWN + "- a\n" * 20_001, "more than 20,000 headings.*Divide"),
+        (MARKDOWN + ("> " * 100 + "a\n\n") * 300, "more than 20,000 headings.*Divide"),
+        (MARKDOWN + "a\n\n" * 40_001, "more than 20,000 headings.*Divide"),
+        (MARKDOWN + "a &amp; b < c\n" * 40_000, "more than 20,000 headings.*Divide"),
+        ("<html>" + "<h2>a</h2>" * 100_001, "holds 100,001 tags.*Divide"),
+        ("<html></p>" + "<" * 1_000_001, "holds 1,000,003 tags.*Divide"),
+        ("<html>" + "<p>a</p>" * 120_002, "shows more than 120,000 lines.*Divide"),
+        ("- speaker: Ida\n  text: a\n" * 20_001, "at most 20,000 lines.*Divide"),
+        ("speaker,text\n" + ("Ida,a" + ",b" * 100 + "\n") * 5_000, "500,000 cells.*Divide"),
+        ("[S1] a " * 20_002, "at most 20,000 lines.*Divide"),
+        ("[ida] a [/ida] " * 20_002, "at most 20,000 lines.*Divide"),
+        ("[INST] a [/INST] b " * 10_001, "at most 20,000 lines.*Divide"),
+        ("INT. HOUSE - DAY\n\nIDA\nHello.\n\n" + "[[a]] " * 20_001, "at most 20,000 lines.*Divide"),
+        ("Ida: a" + "\r" * 120_001, "more than 120,000 lines.*Divide"),
+    ],
+)
+def test_what_would_take_seconds_is_refused_with_the_remedy(text, said):
+    with pytest.raises(ScriptError, match=said):
+        read_dialog_text(text)
+
+
+@pytest.mark.slow
+def test_long_scripts_of_word_and_of_language_models_come_in():
+    span = "<b><span lang=EN-GB>{}</span></b><span style='color:\"a > b\"'> {}<o:p></o:p></span>"
+    row = f"<p class=MsoNormal>{span.format('Ida:', 'Hi.')}{'<i></i>' * 5}</p>\n"
+    assert len(read_dialog_text("<html><body>" + row * 20_000).dialog) == 20_000
+    said = "**Ida:** *(softly)* The *river* is quiet.\n\n"
+    read = read_dialog_text(MARKDOWN + said * 19_990).dialog.lines[-1]
+    assert read.text == "(softly) The river is quiet."
+
+
+@pytest.mark.parametrize(
+    ("before", "row"),
+    [
+        ("=== knot ===\n-> knot\n", "a{}b"),
+        ("=== knot ===\n-> knot\n", "a{}#"),
+        (":: Start\n", "(a{}"),
+    ],
+)
+def test_a_long_row_of_a_game_takes_linear_time(before, row):
+    filler = "a" if row.startswith("(") else " "
+    assert_linear(
+        lambda size: import_dialog((before + row.format(filler * size)).encode(), "a"), 8_000
+    )
+
+
+def test_a_long_message_of_a_chat_takes_linear_time():
+    begins = "The weir\nIda [10:00] Hello.\nBo [10:01] Yes.\n"
+
+    def read(rows: int) -> None:
+        with pytest.raises(ScriptError, match="the most"):
+            import_dialog((begins + f"{'river ' * 30}\n" * rows).encode(), "a.txt")
+
+    assert_linear(read, 16_000)
+
+
+_WORDS = st.sampled_from(
+    ["*", "**", "_", "__", " ", "a", "b c", "softly", "(", ")", ".", ":", "“", "”", "—", "[", "]"]
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(_WORDS, min_size=1, max_size=12).map("".join).filter(str.strip))
+def test_simple_emphasis_is_read_as_beside_other_marks(text):
+    """A row with code in it goes to the library, one with emphasis alone mostly doesn't."""
+    text = f"Ida: {text.strip()}"
+    assert f"{strip_markup(text)} x" == strip_markup(f"{text} `x`")
