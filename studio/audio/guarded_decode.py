@@ -6,6 +6,7 @@ disk ends a child, and nothing else. The child ends when nobody waits for it any
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -121,9 +122,12 @@ def _run_guarded(order: bytes, timeout_s: float) -> int | None:
 
 
 def _read_result(folder: Path, name: str, code: int | None) -> tuple[AudioInfo, Clip]:
-    if code and code > 1 and is_full_error(failed := OSError(code, os.strerror(code))):
-        with storage_errors(Path(name)):
-            raise failed
+    # A file that is too large is so by the bounds of its own process.
+    if code and code > 1 and code != errno.EFBIG:
+        failed = OSError(code, os.strerror(code))
+        if is_full_error(failed):
+            with storage_errors(Path(name)):
+                raise failed
     try:
         answer = json.loads((folder / _RESULT_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
