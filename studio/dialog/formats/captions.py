@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -170,7 +171,7 @@ def _to_milliseconds(time: regex.Match[str]) -> int:
     return 1000 * seconds + int((time["fraction"] or "0")[:3].ljust(3, "0"))
 
 
-_TAG = regex.compile(r"<(?P<inside>/?(?:[biuscv]|ruby|rt|font|lang)\b[^<>\n]*|\d[\d:.]{4,20})>")
+_TAG = re.compile(r"<(?P<inside>/?(?:[biuscv]|ruby|rt|font|lang)\b[^<>\n]*|\d[\d:.]{4,20})>")
 _CHANGES = ("v", "/v", "lang")
 """What tags begin with that change who speaks, or the language."""
 
@@ -239,18 +240,17 @@ class CueReader:
         current = CueUtterance(cue.line_number)
         utterances = [current]
         for number, line in cue.lines:
-            end, words = 0, list[str]()
-            for tag in _TAG.finditer(line := _OVERRIDE.sub("", line)):
-                words.append(line[end : tag.start()])
-                end, inside = tag.end(), tag["inside"]
-                if not inside.startswith(_CHANGES):  # as most, which only say how it looks
+            pieces = _TAG.split(_OVERRIDE.sub("", line))  # each second one is inside a tag
+            begin = 0
+            for at in range(1, len(pieces), 2):
+                if not pieces[at].startswith(_CHANGES):  # as most, which only say how it looks
                     continue
-                self._add(current, "".join(words), number)
-                words.clear()
-                if changed := self._find_change(current, inside, number):
+                self._add(current, "".join(pieces[begin:at:2]), number)
+                begin = at + 1
+                if changed := self._find_change(current, pieces[at], number):
                     current = changed
                     utterances.append(current)
-            self._add(current, "".join((*words, line[end:])), number)
+            self._add(current, "".join(pieces[begin::2]), number)
             self._add(current, "\n", number)
         return utterances
 
