@@ -31,7 +31,7 @@ from largest_requests import (
     long_script,
     script,
 )
-from request_costs import Cost, CostMeter
+from request_costs import Cost, CostMeter, measure_slowness
 from route_catalogue import CATALOGUE, Body
 from serving import serving
 from shared_studio import front_of
@@ -90,11 +90,9 @@ def send(client: httpx.Client, meter: CostMeter, largest: Largest, ids: dict[str
     if largest.speaks:
         return send_for_speech(client, meter, (method, filled(path, ids)), request)
     answer, cost = meter.measure(lambda: client.request(method, filled(path, ids), **request))
-    spent_s = cost.cpu_s
     if largest.writes_files:
-        spent_s -= cost.kernel_s
-        cost = replace(cost, cpu_s=spent_s)
-    print(f"{answer.status_code} {cost.memory_bytes / 1e6:6.0f} MB {spent_s:6.2f} s", end=" ")
+        cost = replace(cost, cpu_s=cost.cpu_s - cost.kernel_s)
+    print(f"{answer.status_code} {cost.memory_bytes / 1e6:6.0f} MB {show_s(cost)}", end=" ")
     print(f"and the disk's {cost.kernel_s:.2f} s" if largest.writes_files else "")
     assert answer.status_code < 500, answer.text
     return cost
@@ -119,12 +117,17 @@ def send_for_speech(
 
     (answer, sound_s), cost = meter.measure(speak)
     wall_s, cpu_s = first_s
+    until = replace(cost, cpu_s=cpu_s)
     print(
-        f"{answer.status_code} {cost.memory_bytes / 1e6:6.0f} MB {cpu_s:6.2f} s until it begins,"
-        f" after {wall_s:.2f} s; {1_000 * cost.cpu_s / sound_s:.1f} ms for a second of sound"
+        f"{answer.status_code} {cost.memory_bytes / 1e6:6.0f} MB {show_s(until)} until it begins,"
+        f" after {wall_s:.2f} s; {1_000 * cost.ordinary_s / sound_s:.1f} ms for a second of sound"
     )
     assert answer.status_code < 300, answer.text
-    return replace(cost, cpu_s=cpu_s)
+    return until
+
+
+def show_s(cost: Cost) -> str:
+    return f"{cost.ordinary_s:6.2f} s ({cost.cpu_s:.2f} here)"
 
 
 def speak_once(client: httpx.Client) -> None:
@@ -163,7 +166,7 @@ def measure_beginning(client: httpx.Client, pid: int, project_id: str) -> float:
     client.post(f"{address}/render", json={}).raise_for_status()
     after = server.cpu_times()
     client.post(f"{address}/cancel").raise_for_status()
-    return after.user + after.system - before.user - before.system
+    return (after.user + after.system - before.user - before.system) / measure_slowness()
 
 
 def listen_to(client: httpx.Client, answer: httpx.Response, body: bytes) -> float:
@@ -183,7 +186,7 @@ def listen_to(client: httpx.Client, answer: httpx.Response, body: bytes) -> floa
 
 def check(largest: Largest, cost: Cost) -> None:
     assert cost.memory_bytes <= MOST_BYTES, (largest.address, largest.name, cost)
-    assert cost.cpu_s <= MOST_CPU_S, (largest.address, largest.name, cost)
+    assert cost.ordinary_s <= MOST_CPU_S, (largest.address, largest.name, cost)
 
 
 def _served_addresses(studio: Studio) -> frozenset[str]:
@@ -235,7 +238,7 @@ def test_many_edits_of_a_long_project(tmp_path) -> None:
         ids = {"project_id": project["project_id"]}
         cost = send(client, CostMeter(process.pid), renames, ids)
     assert cost.memory_bytes <= MOST_BYTES
-    assert cost.cpu_s <= 4  # it took minutes; the campaign has the machine for itself
+    assert cost.ordinary_s <= 4  # it took minutes; the campaign has the machine for itself
 
 
 @pytest.mark.campaign

@@ -280,10 +280,7 @@ def _write_column(name: str, text: str) -> str:
     return f"[SFX: {text}]" if _EFFECTS.fullmatch(name) else f"{name}: {text}"
 
 
-_YAML_KEY = regex.compile(
-    r"\s*(?P<item>-\s+)?(?P<key>[A-Za-z_ ]{2,30}):"
-    r"(?:\s+(?P<quote>[\"']?)(?P<value>.+?)(?P=quote))?\s*"
-)
+_YAML_KEY = regex.compile(r"\s*(?P<item>-\s+)?(?P<key>[A-Za-z_ ]{2,30}):(?:\s+(?P<value>\S.*))?\s*")
 
 
 def write_yaml_lines(text: str) -> str | None:
@@ -305,11 +302,17 @@ def write_yaml_lines(text: str) -> str | None:
         if Role.TEXT not in keys or Role.SPEAKER not in keys:
             return None
         values = {
-            role: str(one["value"] or "") for role, idx in keys.items() if (one := found[idx])
+            role: _unquote(one["value"] or "") for role, idx in keys.items() if (one := found[idx])
         }
         how = _direction(values.get(Role.DIRECTION))
         written[keys[Role.TEXT]] = f"[{values[Role.SPEAKER]}] {how}{values[Role.TEXT]}"
     return "\n".join("" if _YAML_LIST.fullmatch(row) else row for row in written)
+
+
+def _unquote(value: str) -> str:
+    value = value.rstrip()
+    is_quoted = len(value) > 2 and value[0] in "\"'" and value[-1] == value[0]
+    return value[1:-1] if is_quoted else value
 
 
 def _is_yaml(row: str, found: regex.Match[str] | None) -> bool:
