@@ -59,9 +59,10 @@ def build_zip_info(name: str) -> zipfile.ZipInfo:
 def _damage_errors() -> Iterator[None]:
     try:
         yield
-    except (zlib.error, lzma.LZMAError, EOFError, NotImplementedError) as error:
-        raise zipfile.BadZipFile(str(error)) from error
-    except (OverflowError, ValueError) as error:  # a place or a size that no file has
+    except (
+        zlib.error, lzma.LZMAError, EOFError, NotImplementedError,
+        OverflowError, ValueError,  # a place or a size that no file has
+    ) as error:  # fmt: skip
         raise zipfile.BadZipFile(str(error)) from error
     except OSError as error:
         if error.errno not in (None, errno.EINVAL):
