@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import category
 
 import regex
 
@@ -121,7 +123,7 @@ def _may_be_marked(text: str) -> bool:
 
 def _is_simple(row: str) -> bool:
     """Whether `_find_simple` finds the marks of a row."""
-    return not any(sign in row for sign in _OTHER_SIGNS) and bool(_SIMPLE_ROW.fullmatch(row))
+    return _divide_simple(row) is not None
 
 
 def _count_marks(row: str) -> int:
@@ -260,78 +262,72 @@ class _Mark(NamedTuple):
 
 _Marks = Sequence["_Mark | Token"]
 
-# Signs that can only open, around text without any, and the same signs that can only close: what
-# stands between them can't mean anything else in Markdown.
-_SPAN = r"""
-    (?P<between>[^*_]*+)
-    (?: (?: (?<=^|\ ) (?P<sign>\*\*?|__?) (?![\s*_])
-          | (?<=[\p{P}--*_]) (?P<sign>\*\*?|__?) (?=[\p{L}\p{N}]) )
-        (?P<inside>[^*_]++)
-        (?: (?<=\S) (?P=sign) (?=$|\ ) | (?<=[\p{L}\p{N}]) (?P=sign) (?=[\p{P}--*_]) )
-      | $ )
-    """
-_SIMPLE_SPAN = regex.compile(_SPAN, regex.VERBOSE | regex.V1)
-_SIMPLE_ROW = regex.compile(rf"(?:{_SPAN})++", regex.VERBOSE | regex.V1)
+_SIGNS = re.compile(r"(\*\*?|__?)")
 _OTHER_SIGNS = ("`", "~~", "](", "\n")
 _OTHER_BLOCK_SIGNS = ("\\", "&", "<")
-_TAG_OF = {"*": "em", "_": "em", "**": "strong", "__": "strong"}
+_ALL_EM, _ALL_STRONG = ([f"{tag}_open", "text", f"{tag}_close"] for tag in ("em", "strong"))
+_EM, _STRONG = ((_Mark(f"{tag}_open"), _Mark(f"{tag}_close")) for tag in ("em", "strong"))
+_MARKS_OF = {"*": _EM, "_": _EM, "**": _STRONG, "__": _STRONG}
 
 
 def _find_simple(row: str) -> list[_Mark] | None:
     """The tokens of a row whose only marks are emphasis that isn't nested; None for other rows."""
-    if any(sign in row for sign in _OTHER_SIGNS):
+    parts = _divide_simple(row)
+    if parts is None:
         return None
-    marks: list[_Mark] = []
-    end = 0
-    while end < len(row):
-        span = _SIMPLE_SPAN.match(row, end)
-        if span is None:
-            return None
-        between, sign, inside = span["between"], span["sign"], span["inside"]
-        end = span.end()
-        if between:
-            marks.append(_Mark("text", between))
-        if sign:
-            tag = _TAG_OF[sign]
-            marks += _Mark(f"{tag}_open"), _Mark("text", inside), _Mark(f"{tag}_close")
+    marks = [_Mark("text", parts[0])] if parts[0] else []
+    for idx in range(1, len(parts), 4):
+        opening, closing = _MARKS_OF[parts[idx]]
+        marks += opening, _Mark("text", parts[idx + 1]), closing
+        if after := parts[idx + 3]:
+            marks.append(_Mark("text", after))
     return marks
 
 
-def _inline_rows(marks: _Marks, number: int) -> Iterator[Row]:
-    row: list[_Mark | Token] = []
-    parts: list[list[_Mark | Token]] = [row]
-    for child in marks:
-        if child.type in ("softbreak", "hardbreak"):
-            row = []
-            parts.append(row)
-        else:
-            row.append(child)
+def _divide_simple(row: str) -> list[str] | None:
+    """A row's words and signs of emphasis by turns; None if what a sign does isn't plain to see.
+
+    It is where signs that can only open, and the same that can only close, are around words without
+    any: they can't mean anything else in Markdown.
+    """
+    if any(sign in row for sign in _OTHER_SIGNS):
+        return None
+    parts = _SIGNS.split(row)
+    last = len(parts) - 1
+    if last % 4:
+        return None
+    for idx in range(1, last, 4):
+        before, sign, inside, closing, after = parts[idx - 1 : idx + 4]
+        if sign != closing or not inside:
+            return None
+        is_first, is_last = idx == 1 and not before, idx + 3 == last and not after
+        opens = _borders(before[-1:], inside[0], is_end=is_first)
+        if not opens or not _borders(after[:1], inside[-1], is_end=is_last):
+            return None
+    return parts
+
+
+def _borders(outside: str, inside: str, *, is_end: bool) -> bool:
+    """Whether a sign between two characters opens or closes emphasis, and can't do the other."""
+    if is_end or outside == " ":
+        return not inside.isspace()
+    return inside.isalnum() and outside != "" and category(outside).startswith("P")
+
+
+def _inline_rows(parts: Sequence[_Marks], number: int) -> Iterator[Row]:
     for idx, part in enumerate(parts):
         text = "".join(_show(part)).strip()
-        if _is_name_and_how(part):
-            text = f"{text}:"
-        elif _is_all(part, "em") and not _NAMED.match(text):
+        visible = [one for one in part if one.type != "text" or one.content.strip()]
+        types = [one.type for one in visible[:4]]
+        if types[:3] == _ALL_STRONG:
+            if len(types) > 3 and _HOW.fullmatch("".join(_show(visible[3:])).strip()):
+                text = f"{text}:"  # a name and a direction: `**Tom** *(sighs)*`
+            elif len(types) == 3 and text[-1:].isalnum():
+                # A name above her words, or a heading.
+                text = f"{text}:" if idx + 1 < len(parts) else f"**{text}**"
+        elif types == _ALL_EM and not _NAMED.match(text):
             text = f"*{text}*"
-        elif _is_all(part, "strong") and text[-1:].isalnum():
-            # A name above her words, or a heading.
-            text = f"{text}:" if idx + 1 < len(parts) else f"**{text}**"
         yield number + idx, text
-
-
-def _is_name_and_how(part: _Marks) -> bool:
-    """Whether a row is a name in bold and a direction: `**Tom** *(sighs)*`."""
-    visible = [one for one in part if one.type != "text" or one.content]
-    if [one.type for one in visible[:3]] != ["strong_open", "text", "strong_close"]:
-        return False
-    rest = "".join(_show(visible[3:])).strip()
-    return _HOW.fullmatch(rest) is not None
-
-
-def _is_all(part: _Marks, kind: str) -> bool:
-    """Whether a row is all bold (`strong`), or all in italics (`em`)."""
-    visible = [one for one in part if one.type != "text" or one.content.strip()]
-    types = [one.type for one in visible]
-    return types == [f"{kind}_open", "text", f"{kind}_close"]
 
 
 def _show(children: _Marks) -> Iterator[str]:
@@ -385,28 +381,37 @@ def _block_parser() -> MarkdownIt:
     )
 
 
-def _find_marks(content: str) -> _Marks:
-    """The marks in a block; of a row as long as `strip_markup` leaves it, where it begins."""
+def _find_marks(content: str) -> list[_Marks]:
+    """The marks of each row; of one as long as `strip_markup` leaves it, where it begins."""
     rows = content.split("\n")
-    if max(map(len, rows)) <= _MOST_MARKED_CHARS:
-        return _find_simple_rows(rows) or _block_parser().parseInline(content)[0].children or []
-    marks: list[_Mark | Token] = []
-    for idx, row in enumerate(rows):
-        end = len(row)
-        if end > _MOST_MARKED_CHARS:
-            end = max(0, row.rfind(" ", 0, _MARKED_BEGINNING)) or _MARKED_BEGINNING
-        marks += [_Mark("softbreak")] if idx else []
-        marks += _block_parser().parseInline(row[:end])[0].children or []
-        marks += [_Mark("text", row[end:])] if row[end:] else []
-    return marks
+    if max(map(len, rows)) > _MOST_MARKED_CHARS:
+        return [_find_first_marks(row) for row in rows]
+    if (found := _find_simple_rows(rows)) is not None:
+        return found
+    marks = _block_parser().parseInline(content)[0].children or []
+    parts: list[list[Token]] = [[]]
+    for one in marks:
+        if one.type in ("softbreak", "hardbreak"):
+            parts.append([])
+        else:
+            parts[-1].append(one)
+    return [*parts]
 
 
-def _find_simple_rows(rows: list[str]) -> list[_Mark] | None:
-    marks: list[_Mark] = []
-    for idx, row in enumerate(rows):
+def _find_first_marks(row: str) -> _Marks:
+    end = len(row)
+    if end > _MOST_MARKED_CHARS:
+        end = max(0, row.rfind(" ", 0, _MARKED_BEGINNING)) or _MARKED_BEGINNING
+    marks: list[_Mark | Token] = [*(_block_parser().parseInline(row[:end])[0].children or [])]
+    return [*marks, _Mark("text", row[end:])] if row[end:] else marks
+
+
+def _find_simple_rows(rows: list[str]) -> list[_Marks] | None:
+    found: list[_Marks] = []
+    for row in rows:
         is_plain = not any(sign in row for sign in _OTHER_BLOCK_SIGNS)
-        found = _find_simple(row.strip()) if is_plain else None
-        if found is None:
+        marks = _find_simple(row.strip()) if is_plain else None
+        if marks is None:
             return None
-        marks += [_Mark("softbreak"), *found] if idx else found
-    return marks
+        found.append(marks)
+    return found

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import psutil
 
 T = TypeVar("T")
 
 _QUIET_S = 0.25
-_LOOPS, _ORDINARY_S = 3_000_000, 0.055  # CPython 3.11 where the figures of the docs are from
+
+_YARDSTICK = """
+import select, sys, time
+
+def count():
+    total = 0
+    for number in range(300_000):
+        total += number
+
+spent_s, counts = 0.0, 0
+while counts < 10 or not select.select([sys.stdin], [], [], 4 * spent_s / counts)[0]:
+    begun_s = time.process_time()
+    count()
+    spent_s += time.process_time() - begun_s
+    counts += 1
+print(spent_s / counts)
+"""
+"""Counts a fifth of the time, so that it hardly slows what it runs beside."""
+
+_ORDINARY_S = 0.0055  # a count, with CPython 3.11 where the figures of the docs are from
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +45,7 @@ class Cost:
     Attributes:
         cpu_s: Processor time of the server and its children, until they are quiet again.
         kernel_s: That part of it which the kernel took.
-        slowness: How many times as long a loop of Python took beside it as on an ordinary machine.
+        slowness: How many times as long Python took meanwhile as on an ordinary machine.
         memory_bytes: The highest memory of all of them together, above that before.
     """
 
@@ -37,6 +58,34 @@ class Cost:
     def ordinary_s(self) -> float:
         """The processor time that it would take on an ordinary machine."""
         return self.cpu_s / self.slowness
+
+
+class Yardstick:
+    """A process that tells how slow the machine is meanwhile.
+
+    A processor that is shared takes up to seven times as long for the same work, and that changes
+    from second to second.
+
+    Attributes:
+        slowness: How many times as long Python took as on an ordinary machine; 1 on a faster one.
+    """
+
+    slowness = 1.0
+
+    def __enter__(self) -> Self:
+        """Start counting."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _YARDSTICK],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it and read what it counted."""
+        counted_s, _ = self._process.communicate()
+        self.slowness = max(1.0, float(counted_s) / _ORDINARY_S)
 
 
 class CostMeter:
@@ -52,18 +101,17 @@ class CostMeter:
         before = {one.pid: _rss_bytes(one.pid) for one in self._family()}
         for pid in before:
             _reset_peak(pid)
-        slowness = measure_slowness()
-        begun = self._cpu_times()
-        answer = send()
-        self._settle()
-        ended = self._cpu_times()
+        with Yardstick() as yardstick:
+            begun = self._cpu_times()
+            answer = send()
+            self._settle()
+            ended = self._cpu_times()
         peaks = {}
         for one in self._family():
             with suppress(OSError):  # it has ended
                 peaks[one.pid] = _peak_bytes(one.pid)
         total_s, kernel_s = (b - a for a, b in zip(begun, ended, strict=True))
-        slowness = (slowness + measure_slowness()) / 2
-        return answer, Cost(total_s, kernel_s, _count_growth(before, peaks), slowness)
+        return answer, Cost(total_s, kernel_s, _count_growth(before, peaks), yardstick.slowness)
 
     def measure_cpu_s(self) -> float:
         """Processor time of all that run and of those that have ended."""
@@ -92,17 +140,6 @@ class CostMeter:
             if now_s - spent_s < 0.03 and not any(_is_running(one.pid) for one in self._family()):
                 return
             spent_s = now_s
-
-
-def measure_slowness() -> float:
-    """How many times as long this machine takes now as an ordinary one; 1 on a faster one.
-
-    A processor that is shared takes more time for the same work, by up to seven times.
-    """
-    begun_s, total = time.process_time(), 0
-    for number in range(_LOOPS):
-        total += number
-    return max(1.0, (time.process_time() - begun_s) / _ORDINARY_S)
 
 
 def _count_growth(before: dict[int, int], peaks: dict[int, int]) -> int:

@@ -31,7 +31,7 @@ from largest_requests import (
     long_script,
     script,
 )
-from request_costs import Cost, CostMeter, measure_slowness
+from request_costs import Cost, CostMeter, Yardstick
 from route_catalogue import CATALOGUE, Body
 from serving import serving
 from shared_studio import front_of
@@ -162,11 +162,12 @@ def create_long_project(client: httpx.Client, kind: str) -> str:
 def measure_beginning(client: httpx.Client, pid: int, project_id: str) -> float:
     """The processor time until a render has begun, without the voice's processes."""
     server, address = psutil.Process(pid), f"/studio/projects/{project_id}"
-    before = server.cpu_times()
-    client.post(f"{address}/render", json={}).raise_for_status()
-    after = server.cpu_times()
+    with Yardstick() as yardstick:
+        before = server.cpu_times()
+        client.post(f"{address}/render", json={}).raise_for_status()
+        after = server.cpu_times()
     client.post(f"{address}/cancel").raise_for_status()
-    return (after.user + after.system - before.user - before.system) / measure_slowness()
+    return (after.user + after.system - before.user - before.system) / yardstick.slowness
 
 
 def listen_to(client: httpx.Client, answer: httpx.Response, body: bytes) -> float:
