@@ -167,6 +167,21 @@ def test_what_somebody_else_wrote_goes_only_when_one_asks_for_it(bench: Bench) -
         session.undo(IDA, session.rev, own=True)
 
 
+@pytest.mark.parametrize(("steps", "is_found"), [(199, True), (200, False)])
+def test_ones_own_is_looked_for_under_no_more_than_199_steps(bench: Bench, steps, is_found) -> None:
+    session = bench.make(document_of(2))
+    first, second = session.document.order
+    session.edit(ops(text_edit(first, "By Ida.")), IDA, session.rev)
+    for number in range(steps):
+        session.edit(ops(text_edit(second, f"By Tom, {number}.")), TOM, session.rev)
+    if is_found:
+        session.undo(IDA, session.rev, own=True)
+    else:
+        with pytest.raises(EditConflict, match="somebody else's"):
+            session.undo(IDA, session.rev, own=True)
+    assert session.document.lines[first].text == ("This is line 0." if is_found else "By Ida.")
+
+
 def test_a_line_in_which_somebody_else_wrote_is_not_taken_away(bench: Bench) -> None:
     session = bench.make(document_of(1))
     new = {"line_id": "f" * 12, "speaker": "Ida", "text": ""}
