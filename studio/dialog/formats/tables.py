@@ -111,7 +111,7 @@ def role_of(heading: str) -> Role | None:
 
 def is_noted(heading: str) -> bool:
     """Whether a heading, such as “Notes” or “comment”, is that of remarks about a line."""
-    return _NOT_IN_WORDS.sub("", heading.casefold()) in _NOTES
+    return _split_unit(heading)[0] in _NOTES
 
 
 def is_in_milliseconds(heading: str) -> bool:
@@ -147,6 +147,15 @@ def list_languages(headings: list[str]) -> dict[int, str]:
 
 def _split_unit(heading: str) -> tuple[str, str]:
     """A heading in its simplest form, and the unit at its end."""
+    return _split_short(heading) if len(heading) <= _MOST_KEPT_CHARS else _split(heading)
+
+
+@lru_cache(maxsize=1_000)  # asked several times for each key of each item
+def _split_short(heading: str) -> tuple[str, str]:
+    return _split(heading)
+
+
+def _split(heading: str) -> tuple[str, str]:
     plain = _NOT_IN_WORDS.sub("", heading.casefold())
     unit = _UNIT.search(plain)
     return (plain[: unit.start()], unit[1]) if unit else (plain, "")
@@ -154,6 +163,7 @@ def _split_unit(heading: str) -> tuple[str, str]:
 
 _DELIMITERS = ",;\t|"
 _MOST_COLUMNS = 1_000
+_MOST_KEPT_CHARS = 100
 _EXCEL_HINT = regex.compile(r"sep=(?P<delimiter>[^\"\s]|\t)")
 _WOULD_BE_FORMULA = regex.compile(r"'*[=+\-@\t\r]")
 _QUOTES = "The quotation marks do not pair up here; all of them are read as text. ({})"
