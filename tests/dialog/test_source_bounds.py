@@ -99,6 +99,15 @@ def test_a_row_is_looked_at_few_times(before, row, after, most):
     assert (read(1_000) - read(200)) / 800 < most
 
 
+def test_a_table_of_too_many_cells_is_refused_before_they_are_read():
+    def refuse(rows: int) -> None:
+        with pytest.raises(ScriptError, match="500,000 cells"):
+            read_dialog_text("| Speaker | Text |\n|---|---|\n" + f"{'|a' * 100}|\n" * rows)
+
+    refuse(5_001)
+    assert count_calls(lambda: refuse(5_001)) < 200_000
+
+
 _WORDS = st.sampled_from(
     ["*", "**", "_", "__", " ", "a", "b c", "softly", "(", ")", ".", ":", "“", "”", "—", "[", "]"]
 )

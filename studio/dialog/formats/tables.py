@@ -284,6 +284,16 @@ def _score(line: str, delimiter: str, below: str) -> int:
     return len(roles) if is_headed else 0
 
 
+def check_cell_count(cells: int) -> None:
+    """Check that a table has no more cells than can be read in a second.
+
+    Raises:
+        ScriptError: It has.
+    """
+    if cells > MAX_VALUES:
+        raise ScriptError(f"This holds more than {MAX_VALUES:,} cells. Divide it into parts.")
+
+
 def _iter_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[Row]:
     source = io.StringIO(text, newline="")
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
@@ -291,8 +301,7 @@ def _iter_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[Row]:
     line_number, count = 1, 0
     for cells in reader:
         count += len(cells)
-        if count > MAX_VALUES:
-            raise ScriptError(f"This holds more than {MAX_VALUES:,} cells. Divide it into parts.")
+        check_cell_count(count)
         if not (line_number == 1 and cells and cells[0].startswith("sep=")):
             yield Row(line_number, tuple(cells))
         line_number = reader.line_num + 1
