@@ -314,6 +314,7 @@ def _begins_manner(words: list[str]) -> bool:
     return len(words) > 1 and first in _BEGINS and _SAID_TO_SOMEBODY.isdisjoint({*words} - {"and"})
 
 
+@lru_cache(maxsize=1_000)  # as for `is_direction`
 def _words(inside: str) -> list[str]:
     return [word.casefold().replace("’", "'") for word in _WORD.findall(inside)]
 

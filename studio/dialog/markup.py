@@ -64,12 +64,13 @@ def strip_markup(text: str) -> str:
     """A line's words without Markdown's emphasis, code marks and addresses of links."""
     if not _may_be_marked(text):
         return text
-    masked = iter(_INSIDE_WORD.findall(text))
-    plain = _INSIDE_WORD.sub(_MASK, text)
+    masked = _INSIDE_WORD.findall(text)
+    plain = _INSIDE_WORD.sub(_MASK, text) if masked else text
     marks = _find_simple(plain) or _line_parser().parseInline(plain)[0].children or []
     shown = "".join(_show(marks))
-    if _MASK in shown:
-        shown = regex.sub(_MASK, lambda mask: next(masked, mask[0]), shown)
+    if masked:
+        stars = iter(masked)
+        shown = re.sub(_MASK, lambda mask: next(stars, mask[0]), shown)
     return shown.replace("\n", " ") if shown.strip() else text
 
 
@@ -117,8 +118,9 @@ def _find_block_signs(row: str) -> Iterator[regex.Match[str]]:
 
 
 def _may_be_marked(text: str) -> bool:
-    is_short = len(text) <= _MOST_MARKED_CHARS
-    return is_short and any(sign in text for sign in ("*", "_", "`", "](", "~~"))
+    # Without a loop or a pattern, as it is asked for each row of each text.
+    is_marked = "*" in text or "_" in text or "`" in text or "](" in text or "~~" in text
+    return is_marked and len(text) <= _MOST_MARKED_CHARS
 
 
 def _is_simple(row: str) -> bool:
@@ -154,6 +156,8 @@ def has_bold_names(rows: list[Row]) -> bool:
 
 def mark_headings(rows: list[Row]) -> list[Row]:
     """Rows with `=====` below them, and nothing right above, as headings; the first as a title."""
+    if not any(row.startswith("===") for _, row in rows):  # as in most texts
+        return rows
     marked = list(rows)
     above, sign = "", "#"
     for idx, ((number, row), (below, line)) in enumerate(pairwise(rows)):

@@ -368,7 +368,8 @@ class ScriptReader:
             ScriptError: It is invalid; without its line.
         """
         # Patterns are searched only where they may match, as a script may have 20,000 lines.
-        line = (raw if raw[:1].isalnum() else _LEADING_INVISIBLE.sub("", raw)).rstrip()
+        is_shown = raw[:1].isalnum() or raw[:1] == "\\"
+        line = (raw if is_shown else _LEADING_INVISIBLE.sub("", raw)).rstrip()
         if not line:
             self._paragraph_ended = True
         elif line.startswith("\\"):

@@ -1,7 +1,7 @@
 """Foreign sources that would take seconds or hundreds of megabytes are refused, or read at once."""
 
 import pytest
-from growth import assert_linear
+from growth import assert_linear, count_calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +9,7 @@ from studio.dialog.formats.dialog_file import import_dialog, read_dialog_text
 from studio.dialog.markup import strip_markup
 from studio.errors import ScriptError
 
+SUBTITLES = "[Script Info]\n[Events]\nFormat: Start, End, Text\nDialogue: 0:00:01.00,0:00:02.00,"
 MARKDOWN = "# Scene\n\n**Ida:** Hello.\n\n---\n\n"
 
 
@@ -25,7 +26,7 @@ MARKDOWN = "# Scene\n\n**Ida:** Hello.\n\n---\n\n"
         (MARKDOWN + "a &amp; b < c\n" * 40_000, "more than 20,000 headings.*Divide"),
         ("<html>" + "<h2>a</h2>" * 100_001, "holds 100,001 tags.*Divide"),
         ("<html></p>" + "<" * 1_000_001, "holds 1,000,003 tags.*Divide"),
-        ("<html>" + "<p>a</p>" * 120_002, "shows more than 120,000 lines.*Divide"),
+        ("<html>" + "<p>a</p>" * 120_002, "holds more than 120,000 lines.*Divide"),
         ("- speaker: Ida\n  text: a\n" * 20_001, "at most 20,000 lines.*Divide"),
         ("speaker,text\n" + ("Ida,a" + ",b" * 100 + "\n") * 5_000, "500,000 cells.*Divide"),
         ("[S1] a " * 20_002, "at most 20,000 lines.*Divide"),
@@ -33,6 +34,10 @@ MARKDOWN = "# Scene\n\n**Ida:** Hello.\n\n---\n\n"
         ("[INST] a [/INST] b " * 10_001, "at most 20,000 lines.*Divide"),
         ("INT. HOUSE - DAY\n\nIDA\nHello.\n\n" + "[[a]] " * 20_001, "at most 20,000 lines.*Divide"),
         ("Ida: a" + "\r" * 120_001, "more than 120,000 lines.*Divide"),
+        ("Ida: a\n" + "b\n\n" + "c\n" * 59_999, "holds more than 60,000 lines.*Divide"),
+        ('[{"text": "[S1] ' + "a\\n" * 60_001 + '"}]', "holds more than 60,000 lines.*Divide"),
+        ("INT. HOUSE - DAY\n\nIDA\n" + "a\n" * 59_999, "holds more than 60,000 lines.*Divide"),
+        (SUBTITLES + "a\\N" * 120_001, "holds more than 120,000 lines.*Divide"),
     ],
 )
 def test_what_would_take_seconds_is_refused_with_the_remedy(text, said):
@@ -73,6 +78,34 @@ def test_a_long_message_of_a_chat_takes_linear_time():
             import_dialog((begins + f"{'river ' * 30}\n" * rows).encode(), "a.txt")
 
     assert_linear(read, 16_000)
+
+
+@pytest.mark.parametrize(
+    ("before", "row", "after", "most"),
+    [
+        ("Ida: Hello.\n", "The river is quiet.\n", "", 250),
+        ("ALGERNON. Did you hear?\nLANE. No.\n" * 5, "The river is quiet.\n", "", 320),
+        ("Ida: Hello.\n", "(softly)\n", "", 400),
+        ("Sure:\n```\n", "Ida: *a* b\n", "```\n", 450),
+    ],
+)
+def test_a_row_is_looked_at_few_times(before, row, after, most):
+    """A quarter more calls were made for each before rows were told by their first signs."""
+
+    def read(rows: int) -> int:
+        return count_calls(lambda: read_dialog_text(before + row * rows + after))
+
+    read(10)  # expressions are compiled
+    assert (read(1_000) - read(200)) / 800 < most
+
+
+def test_a_table_of_too_many_cells_is_refused_before_they_are_read():
+    def refuse(rows: int) -> None:
+        with pytest.raises(ScriptError, match="500,000 cells"):
+            read_dialog_text("| Speaker | Text |\n|---|---|\n" + f"{'|a' * 100}|\n" * rows)
+
+    refuse(5_001)
+    assert count_calls(lambda: refuse(5_001)) < 200_000
 
 
 _WORDS = st.sampled_from(

@@ -100,6 +100,8 @@ _EDITED = regex.compile(
 )
 """What a messenger writes behind words that were changed."""
 
+_EDITED_ENDS = (">", ")")
+
 _SIGNED = regex.compile(r"(?:transcribed|generated|created|recorded)\s(?:by|with)\s\S+", regex.I)
 """What a service writes below a transcript."""
 
@@ -247,10 +249,14 @@ def _messages(rows: list[_Row], form: regex.Pattern[str]) -> _Chat | None:
             further.setdefault(len(said) - 1, []).append(row)
     for idx, rows_below in further.items():
         said[idx] = replace(said[idx], text=" ".join((said[idx].text, *rows_below)).strip())
-    full = [one for one in said if one.text and not _CHATS_OWN.fullmatch(one.text)]
-    left += [(one.line_number, one.text) for one in said if _CHATS_OWN.fullmatch(one.text)]
+    own = {idx for idx, one in enumerate(said) if _CHATS_OWN.fullmatch(one.text)}
+    left += [(said[idx].line_number, said[idx].text) for idx in own]
+    full = [one for idx, one in enumerate(said) if one.text and idx not in own]
     is_chat = (full and len(said) > 1) or (full and _COPIED.match(rows[0][1]))
-    plain = [replace(one, text=_EDITED.sub("", one.text)) for one in full]
+    plain = [
+        replace(one, text=_EDITED.sub("", one.text)) if one.text.endswith(_EDITED_ENDS) else one
+        for one in full
+    ]
     return _Chat(plain, left=sorted(left)) if is_chat else None
 
 

@@ -8,6 +8,7 @@ import regex
 
 from studio.dialog.formats.building import FIRST_SPEAKER, DialogBuilder, ImportNotices
 from studio.dialog.formats.captions import Cue, NumberedLine, read_cue_list
+from studio.dialog.formats.encoding import check_row_count
 from studio.dialog.model import ParsedScript, UnspokenKind
 from studio.dialog.script import parse_header
 from studio.errors import NameRejected, ScriptError
@@ -41,8 +42,9 @@ def read_ass(text: str, remarks: ImportNotices, *, min_gap_s: float) -> ParsedSc
     """Read `.ass` or `.ssa`: names from the field Name, gaps as silences.
 
     Raises:
-        ScriptError: No event has text, or one has invalid text.
+        ScriptError: No event has text, or one has invalid text, or there are too many rows.
     """
+    check_row_count(text.count(r"\N") + text.count(r"\n"))
     notes: list[NumberedLine] = []
     events = _events(text, remarks, notes)
     cues = sorted(events, key=lambda cue: (cue.start_ms or 0, cue.line_number))
@@ -91,8 +93,8 @@ def _cue(value: str, fields: tuple[str, ...], number: int, remarks: ImportNotice
 
 
 def _shown_rows(words: str) -> list[str]:
-    rows = regex.split(r"\\[Nn]", _OVERRIDES.sub("", words).replace(r"\h", " "))
-    return [row.strip() for row in rows if row.strip()]
+    shown = _OVERRIDES.sub("", words).replace(r"\h", " ").replace(r"\n", r"\N")
+    return [row for row in map(str.strip, shown.split(r"\N")) if row]
 
 
 def _milliseconds(written: str | None) -> int | None:

@@ -24,6 +24,7 @@ from studio.dialog.attributes import (
 )
 from studio.dialog.directions import write_direction
 from studio.dialog.formats.building import NOT_SPOKEN, DialogBuilder, ImportNotices
+from studio.dialog.formats.encoding import MAX_FILLED_ROWS, check_row_count
 from studio.dialog.model import (
     MAX_NAME_CHARS,
     Audio,
@@ -196,6 +197,7 @@ _SCENE_NUMBER = regex.compile(r"\s+#[\w.-]{1,10}#$")
 _OUTLINE = regex.compile(r"[#=]")
 _FORCED_ACTION = regex.compile(r"[!>]")
 _NAME_ENDS = regex.compile(r"(?<!\\)[(^]")
+_PLAIN_NAME = regex.compile(r"[A-Z][A-Z0-9 '.-]*")
 _DIRECTION = regex.compile(r"\((?P<inside>.*)\)")
 _BEATS = frozenset(("beat", "a beat", "pause", "a pause", "short pause"))
 
@@ -236,12 +238,13 @@ def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) ->
         narrator: Speaks action and scene headings; None leaves them out.
 
     Raises:
-        ScriptError: It has no dialogue, or a pause is invalid.
+        ScriptError: It has no dialogue or too many rows, or a pause is invalid.
     """
     notes: list[NumberedLine] = []
     title = _read_title(text, remarks)
     screenplay = _ScreenplayReader(DialogBuilder(remarks), narrator, notes)
     rows = list(visible_lines(text, remarks, notes))
+    check_row_count(sum(row != "" for _, row in rows), MAX_FILLED_ROWS)
     if _crowded_cues(rows):
         remarks.add(_CROWDED, rows[0][0])
     blocks = list(_blocks(iter(rows)))
@@ -292,7 +295,10 @@ def cue_name(line: str, *, has_words: bool) -> str | None:
         has_words: Whether text follows on the next line; if not, only `@` makes a cue.
     """
     is_forced = line.startswith("@")
-    name = _NAME_ENDS.split(line.removeprefix("@"), maxsplit=1)[0].strip()
+    name = line.removeprefix("@")
+    if "(" in name or "^" in name:
+        name = _NAME_ENDS.split(name, maxsplit=1)[0]
+    name = name.strip()
     is_shouted = name == name.upper() != name.lower() and not name.endswith("TO:")
     if not is_forced and not (has_words and is_shouted and len(name) <= MAX_NAME_CHARS):
         return None
@@ -465,7 +471,7 @@ def looks_like_fountain(beginning: str, *, has_names: bool) -> bool:
 
 def writes_as_cue(name: str) -> bool:
     """Whether a name is recognized as a cue without `@` before it."""
-    is_plain = regex.fullmatch(r"[A-Z][A-Z0-9 '.-]*", name) is not None
+    is_plain = _PLAIN_NAME.fullmatch(name) is not None
     is_other = SCENE_HEADING.match(name) or name.startswith("WEBVTT")
     return is_plain and not is_other
 

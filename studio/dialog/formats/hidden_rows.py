@@ -29,9 +29,11 @@ def write_hidden_rows(rows: list[Row]) -> list[Row]:
     opened: list[Row] = []
     close = ""
     for number, row in rows:
-        close = close or next((_CLOSES[sign] for sign in _CLOSES if row.startswith(sign)), "")
+        is_sign = row.startswith(_SIGNS)
+        if is_sign and not close:
+            close = next((_CLOSES[sign] for sign in _CLOSES if row.startswith(sign)), "")
         if not close:
-            written.append((number, _write_ruled(row) if row.startswith(_SIGNS) else row))
+            written.append((number, _write_ruled(row) if is_sign else row))
             continue
         opened.append((number, row))
         is_closed = close in row[2 if len(opened) == 1 else 0 :]

@@ -92,11 +92,9 @@ def _open_fence(text: str, remarks: ImportNotices) -> str:
     start, end = marks
     inside = rows[start + 1 : end]
     around = [*range(start), *range(end + 1, len(rows))]
-    said = _names_in(inside)
-    outside = [rows[idx] for idx in around]
     is_data = "".join(inside).lstrip().startswith(_DATA)
-    is_other = not (said or is_data) and bool(_names_in(outside))
-    if not any(map(str.strip, inside)) or is_other or _is_script(outside, said):
+    outside = _names_in([rows[idx] for idx in around])
+    if not any(map(str.strip, inside)) or (outside and _is_script(outside, inside, is_data)):
         return text
     for idx in around:
         # A heading outside may be the title.
@@ -106,10 +104,12 @@ def _open_fence(text: str, remarks: ImportNotices) -> str:
     return "\n".join(rows)
 
 
-def _is_script(rows: list[str], said: Counter[str]) -> bool:
-    """Whether somebody speaks in rows outside of a block."""
-    names = _names_in(rows)
-    return any(count > 1 or name in said for name, count in names.items())
+def _is_script(outside: Counter[str], inside: list[str], is_data: bool) -> bool:
+    """Whether those named outside of a block speak there, and not only in it."""
+    said = _names_in(inside)
+    if not (said or is_data):
+        return True
+    return any(count > 1 or name in said for name, count in outside.items())
 
 
 def _names_in(rows: list[str]) -> Counter[str]:

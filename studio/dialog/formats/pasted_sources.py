@@ -18,11 +18,11 @@ import regex
 from studio.dialog.directions import write_direction
 from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.captions import Cue
-from studio.dialog.formats.encoding import MAX_TEXT_LINES
+from studio.dialog.formats.encoding import check_row_count
 from studio.dialog.formats.row_kinds import PREFACE_NOTICE, is_farewell, is_preface
-from studio.dialog.formats.tables import Role, delimiter_of, role_of
+from studio.dialog.formats.tables import Role, check_cell_count, delimiter_of, role_of
 from studio.dialog.markup import check_marks, strip_markup
-from studio.dialog.model import MAX_LINES, check_line_count
+from studio.dialog.model import check_line_count
 from studio.dialog.script import parse_header
 from studio.errors import NameRejected, ScriptError
 
@@ -41,7 +41,11 @@ _HOW = frozenset({"note", "notes"})
 
 
 def find_markdown_table(text: str, remarks: ImportNotices) -> PastedTable | None:
-    """The table that a text is, apart from headings and a model's remarks; None for other text."""
+    """The table that a text is, apart from headings and a model's remarks; None for other text.
+
+    Raises:
+        ScriptError: It has too many cells, or marks of Markdown.
+    """
     if "--" not in text or "|" not in text:  # as in most texts, which are long
         return None
     rows = text.splitlines()
@@ -51,6 +55,7 @@ def find_markdown_table(text: str, remarks: ImportNotices) -> PastedTable | None
     check_marks(rows)
     below = takewhile(lambda idx: "|" in rows[idx], range(rule + 1, len(rows)))
     inside = {rule - 1, rule, *below}
+    check_cell_count(sum(rows[idx].count("|") - rows[idx].count("\\|") - 1 for idx in inside))
     title, left = None, []
     for idx, row in enumerate(map(str.strip, rows)):
         if not row or idx in inside:
@@ -169,11 +174,7 @@ def show_source(text: str) -> str | None:
     shown.feed(source)
     shown.close()
     joined = "".join(shown.parts)
-    if _SHOWN_ROW.subn("", joined)[1] > MAX_TEXT_LINES:
-        raise ScriptError(
-            f"The page shows more than {MAX_TEXT_LINES:,} lines of text; a dialog has at most "
-            f"{MAX_LINES:,}. Divide it into parts."
-        )
+    check_row_count(_SHOWN_ROW.subn("", joined)[1])
     rows = (" ".join(row.split()) for row in joined.splitlines())
     return regex.sub(r"\n{3,}", "\n\n", "\n".join(rows)).strip("\n")
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import dropwhile, pairwise, takewhile
+from itertools import dropwhile, takewhile
 
 from studio.dialog.attributes import Attributes
 from studio.dialog.directions import (
@@ -24,6 +24,7 @@ from studio.dialog.directions import (
     write_direction,
 )
 from studio.dialog.formats.building import FIRST_SPEAKER, NO_NAME, NOT_SPOKEN, ImportNotices
+from studio.dialog.formats.encoding import MAX_FILLED_ROWS, check_row_count
 from studio.dialog.formats.hidden_rows import divide_comments, write_hidden_rows
 from studio.dialog.formats.plays import NARRATORS, Play, find_play, join_open_brackets
 from studio.dialog.formats.row_kinds import (
@@ -125,9 +126,10 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
         narrator: Speaks action, headings and stage directions; None leaves them out.
 
     Raises:
-        ScriptError: It has no lines or too many marks, or one is invalid; names the line.
+        ScriptError: It has no lines, too many rows or marks, or one is invalid; names the line.
     """
     rows, cut = cut_gutenberg(number_rows(text))
+    check_row_count(sum(row != "" for _, row in rows), MAX_FILLED_ROWS)
     check_marks(row for _, row in rows)
     if cut is not None:
         remarks.add(GUTENBERG_NOTICE, cut)
@@ -191,8 +193,6 @@ class _PlainTextReader:
         # Where a heading such as “Transcript” says that the dialog begins; 0 without one.
         self._begins_at = next((number for number, row in rows if begins_transcript(row)), 0)
         self._lead = self._find_lead()
-        self._between = self._find_between()
-        self._below = {above: row for (above, _), (_, row) in pairwise(rows)}
         self._is_cast_list = False
         self._persons: set[str] = set()
         # Whose words come next, whether a narrator spoke since, and whether they said any.
@@ -380,7 +380,7 @@ class _PlainTextReader:
     def _set_aside(self, row: PlacedRow) -> bool:
         """Take a row out of the dialog that nobody says; whether it was one."""
         acted = acted_words(row.text)
-        lead = row if acted is None else row._replace(text=acted, begins=False)
+        lead = row if acted is None else row._replace(text=acted, above=row.text)
         if self._speaker is None and self._set_aside_lead(lead):
             return True
         if acted is not None:
@@ -389,7 +389,7 @@ class _PlainTextReader:
             self._read_bold(bold, row.number)
         elif is_cue(row.text):
             self._add_cue(row.text, row.number)
-        elif (row.begins or row.number in self._between) and self._is_headed(row):
+        elif self._is_headed(row) and (row.begins or self._is_between(row)):
             # Markdown's reader puts a colon behind a bold row that words follow.
             is_cut = self._is_marked and not row.text.endswith("TO:")
             text = row.text.removesuffix(":") if is_cut else row.text
@@ -497,16 +497,12 @@ class _PlainTextReader:
             return frozenset()
         return frozenset(number for number, _ in lead) if is_lead else frozenset()
 
-    def _find_between(self) -> frozenset[int]:
-        """The numbers of headings right between lines, without the empty rows of a script."""
-        closed = [True, *(self._ends_speech(row) for _, row in self._rows), True]
-        return frozenset(
-            number
-            for (number, row), above, itself, below in zip(
-                self._rows, closed, closed[1:], closed[2:], strict=False
-            )
-            if itself and below and (row.isupper() or (above and row and not row[0].islower()))
-        )
+    def _is_between(self, row: PlacedRow) -> bool:
+        """Whether a heading stands right between lines, without the empty rows of a script."""
+        if not (self._ends_speech(row.text) and self._ends_speech(row.below)):
+            return False
+        is_shown = row.text.isupper() or not row.text[0].islower()
+        return is_shown and (row.text.isupper() or self._ends_speech(row.above))
 
     def _ends_speech(self, row: str) -> bool:
         """Whether a row belongs to no speech above it."""
@@ -532,8 +528,7 @@ class _PlainTextReader:
             return False
         if is_direction(inside) and self._speaker is not None:
             return False  # how the speaker goes on
-        is_apart = (row.begins and row.ends) or row.number in self._between
-        is_headed = is_apart and is_heading(inside)
+        is_headed = is_heading(inside) and ((row.begins and row.ends) or self._is_between(row))
         if is_square and not is_headed and self._is_name(inside) and not self._is_mute(row):
             return False
         is_alone = row.begins and row.ends and (is_square or _is_stage(inside))
@@ -544,9 +539,8 @@ class _PlainTextReader:
 
     def _is_mute(self, row: PlacedRow) -> bool:
         """Whether another speaker's row is right below brackets that occur once: `[LATER]`."""
-        below = self._below.get(row.number, "")
         is_once = self.names[name_key(inside_of(row.text) or "")] == 1
-        return bool(below) and is_once and self._ends_speech(below)
+        return not row.ends and is_once and self._ends_speech(row.below)
 
     def _is_name(self, inside: str) -> bool:
         """Whether `[…]` alone on a row is a speaker whose words follow."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +28,7 @@ _HOW = r"(?:\s*,?\s*(?P<how>[\[(][^\[\]()]{1,200}[\])]))?"
 # French plays have `NAME. — words`, and `NAME, à part. — words`.
 _ENDS = rf"(?:{_HOW}\.(?:_|\s?[—–]|--)?|,\s(?P<aside>\p{{Ll}}[^.:—–]{{1,60}})\.(?:\s?[—–]|$))"
 _CUE = regex.compile(rf"_?{_NAME}{_ENDS}(?:\s*(?P<text>(?<=[\s—–-])\S.*)|$)")
-_BEHIND_NAME = frozenset(".,[(")
+_BEHIND_NAME = re.compile(r"[^.,\[(:]*[.,\[(]")
 """One of these comes behind the name in `_CUE`, and no name has a colon."""
 _SHOUTED = regex.compile(rf"_?{_NAME}{_HOW}(?:\s+(?P<text>\S.*)|$)")
 # Printed plays of our days have `NAME words`, with no mark between them.
@@ -89,15 +90,13 @@ class Play:
 
     def cue_of(self, row: str) -> tuple[str, str] | None:
         """The speaker of a row and the words behind the name; None for other rows."""
-        found = _CUE.fullmatch(row)
-        name = _name_of(row, begins=True)  # a name that is known may begin any row
-        if name is None or name_key(name) not in self.names:
+        found = _find_cue(row, begins=True)  # a name that is known may begin any row
+        if found is None or name_key(found["name"]) not in self.names:
             if unmarked := self._unmarked_cue(row):
                 return unmarked
-            found = _SHOUTED.fullmatch(row)
+            found = _SHOUTED.fullmatch(row) if "(" in row or "[" in row else None
             if found is None or not found["how"] or name_key(found["name"]) not in self.names:
                 return None
-        assert found is not None
         aside = found.groupdict().get("aside")
         how = f"[{found['how'][1:-1]}]" if found["how"] else aside and f"[{aside}]"
         text = " ".join(filter(None, (how, found["text"])))
@@ -213,8 +212,9 @@ def _find_marked(rows: list[Row]) -> Play | None:
     for _, row in rows:
         if row:
             paragraphs += begins
-            name = _name_of(row, begins=begins)
-            if name is not None:
+            found = _find_cue(row, begins=begins)
+            if found is not None:
+                name = found["name"]
                 cues[name_key(name)] += 1
                 if name.isupper() or f"{name}.  " in row:
                     shouted.add(name_key(name))
@@ -238,12 +238,15 @@ def _find_marked(rows: list[Row]) -> Play | None:
 def _is_spaced(rows: list[Row], names: frozenset[str]) -> bool:
     """Whether an empty row follows most names, and then their words."""
     play = Play(names)
-    cues = [play.cue_of(row) if row else None for _, row in rows]
-    alone = [idx for idx, cue in enumerate(cues[:-1]) if cue and not cue[1].rpartition("]")[2]]
-    spaced = sum(
-        not rows[idx + 1][1] and not (idx + 2 < len(rows) and cues[idx + 2]) for idx in alone
-    )
-    return spaced >= _FEWEST_CUES and 2 * spaced > sum(map(bool, cues))
+    texts = [row for _, row in rows]
+    spaced = 0
+    for row, empty, below in zip(texts, texts[1:], [*texts[2:], ""], strict=False):
+        cue = play.cue_of(row) if row and not empty else None
+        is_alone = cue is not None and not cue[1].rpartition("]")[2]
+        spaced += is_alone and not (below and play.cue_of(below))
+    if spaced < _FEWEST_CUES:  # as in most, whose rows needn't be asked again
+        return False
+    return 2 * spaced > sum(play.cue_of(row) is not None for row in texts if row)
 
 
 def join_open_brackets(rows: list[Row]) -> list[Row]:
@@ -266,10 +269,10 @@ def _is_said(row: str) -> bool:
         return True
 
 
-def _name_of(row: str, *, begins: bool) -> str | None:
-    before, colon, _ = row[:_MOST_CUE_CHARS].partition(":")
-    is_long = len(row) > _MOST_CUE_CHARS
-    if (colon or is_long) and _BEHIND_NAME.isdisjoint(before):  # as in a script, of many rows
+def _find_cue(row: str, *, begins: bool) -> regex.Match[str] | None:
+    # As most rows of a script, or of what somebody says.
+    is_small = row[1:2].islower() and row[0] != "_"
+    if (is_small and not begins) or not _BEHIND_NAME.match(row, 0, _MOST_CUE_CHARS):
         return None
     found = _CUE.fullmatch(row)
     if found is not None and found["aside"] and not (found["text"] or found["name"].isupper()):
@@ -279,4 +282,4 @@ def _name_of(row: str, *, begins: bool) -> str | None:
     if _STAGE.match(row):
         return None
     # In the middle of a paragraph only capitals are a name; `Yes. I …` may begin any.
-    return found["name"] if begins or found["name"].isupper() else None
+    return found if begins or found["name"].isupper() else None

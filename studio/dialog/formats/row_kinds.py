@@ -25,12 +25,22 @@ from studio.errors import NameRejected, ScriptError
 
 
 class PlacedRow(NamedTuple):
-    """A row and its number; whether it begins and ends a paragraph."""
+    """A row and its number, and the rows right above and below it, "" where there is none."""
 
     number: int
     text: str
-    begins: bool
-    ends: bool
+    above: str
+    below: str
+
+    @property
+    def begins(self) -> bool:
+        """Whether it begins a paragraph."""
+        return not self.above
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends a paragraph."""
+        return not self.below
 
 
 _INVISIBLE = regex.compile(r"\A[\p{Cc}\p{Cf}\s]+")
@@ -53,7 +63,6 @@ _HEADING = regex.compile(
       |primer[oa]|terz[oa]|tercer[oa]?)\.?
     | (?:the\s)?(?:first|second|third|fourth|fifth|last)\s(?:act|scene|part)\.?
     | (?:int|ext|i/e|int\.?/ext)[.\s].{1,100}
-    | (?:[\p{Lu}\s]+\s)?(?:CUT|FADE|DISSOLVE)\s(?:TO|IN|OUT|UP)(?:\sBLACK)?[.:]?
     | (?:the\s)?end(?:\sof\s(?:act|scene|episode|part|play)\b.{0,40})?\.?
     | (?:page|panel)\s(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten)\b.{0,200}
     | (?:[eé]pisodio|épisode|episódio|folge)\s\d+(?:\s?[.:–—-].{0,80})?
@@ -66,6 +75,10 @@ _HEADING = regex.compile(
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
+_TRANSITION = regex.compile(
+    r"(?:[\p{Lu}\s]+\s)?(?:CUT|FADE|DISSOLVE)\s(?:TO|IN|OUT|UP)(?:\sBLACK)?[.:]?", regex.IGNORECASE
+)
+_TRANSITION_ENDS = ("to", "in", "out", "up", "black")
 _CUE = regex.compile(rf"{CUE_WORDS}\s*[:：–—-].*|(?:SE|BGM)：.*", regex.IGNORECASE)
 _CUE_BEGINS = regex.compile(rf"{CUE_WORDS}\b", regex.IGNORECASE)
 _BRACKETED = regex.compile(
@@ -131,6 +144,7 @@ _COUNTED = regex.compile(
     r"\s*[:：].*",
     regex.IGNORECASE,
 )
+_SOUND_BEGINS = regex.compile(r"[\[(<]\s*(?:pause|break|audio\s*:|direction\s*:)", regex.IGNORECASE)
 _OPENS = ("[", "(", "（", "【")
 BROKEN = ""
 """In place of a name whose header can't be read, which the script's reader refuses."""
@@ -165,14 +179,14 @@ _MOST_HEADING_CHARS = 400
 _FEW_NAMED = 10
 """In prose at most one paragraph in so many begins with what looks like a name, none twice."""
 _MOST_JOINED_ROWS = 20
+_OPENS_ROW = ("[", "(", "_[", "_(")
 
 
 def place_rows(rows: list[Row]) -> Iterator[PlacedRow]:
     """Rows with their places in paragraphs."""
-    blank = ""
-    texts = [blank, *(row for _, row in rows), blank]
-    for idx, (number, row) in enumerate(rows, start=1):
-        yield PlacedRow(number, row, not texts[idx - 1], not texts[idx + 1])
+    texts = [row for _, row in rows]
+    numbers = [number for number, _ in rows]
+    return map(PlacedRow, numbers, texts, ["", *texts], [*texts[1:], ""])
 
 
 def number_rows(text: str) -> list[Row]:
@@ -208,6 +222,8 @@ def cut_gutenberg(rows: list[Row]) -> tuple[list[Row], int | None]:
 
 def join_brackets(rows: list[Row]) -> list[Row]:
     """Join a direction in brackets that begins a row and is broken into several."""
+    if not any(row.startswith(_OPENS_ROW) for _, row in rows):
+        return rows
     joined: list[Row] = []
     idx = 0
     while idx < len(rows):
@@ -222,7 +238,7 @@ def join_brackets(rows: list[Row]) -> list[Row]:
 def _count_bracketed(rows: list[Row], idx: int) -> int:
     """How many rows the brackets that begin a row take; 1 if they don't take all of them."""
     first = rows[idx][1]
-    if not first.startswith(("[", "(", "_[", "_(")):
+    if not first.startswith(_OPENS_ROW):
         return 1
     close = "]" if first.removeprefix("_")[0] == "[" else ")"
     for count, (_, row) in enumerate(rows[idx : idx + _MOST_JOINED_ROWS], start=1):
@@ -363,9 +379,7 @@ def is_sound(row: str) -> bool:
     inside = sound_name(inside_of(row) or "")
     if inside in SOUND_TAGS and row.startswith("["):
         return True
-    return (
-        regex.match(r"[\[(<]\s*(?:pause|break|audio\s*:|direction\s*:)", row, regex.I) is not None
-    )
+    return _SOUND_BEGINS.match(row) is not None
 
 
 def is_titled(row: str) -> bool:
@@ -436,7 +450,15 @@ def is_farewell(row: str) -> bool:
 
 def is_heading(row: str) -> bool:
     """Whether a row is a heading of an act, a scene or a chapter, or a transition."""
-    return len(row) <= _MOST_HEADING_CHARS and _HEADING.fullmatch(row) is not None
+    if len(row) > _MOST_HEADING_CHARS:
+        return False
+    return _HEADING.fullmatch(row) is not None or _is_transition(row)
+
+
+def _is_transition(row: str) -> bool:
+    """Whether a row is `CUT TO:` and the like, of which few rows have the end."""
+    ends = row[-6:].rstrip(".:").lower()
+    return ends.endswith(_TRANSITION_ENDS) and _TRANSITION.fullmatch(row) is not None
 
 
 def is_cue(row: str) -> bool:

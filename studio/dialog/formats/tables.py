@@ -111,7 +111,7 @@ def role_of(heading: str) -> Role | None:
 
 def is_noted(heading: str) -> bool:
     """Whether a heading, such as “Notes” or “comment”, is that of remarks about a line."""
-    return _NOT_IN_WORDS.sub("", heading.casefold()) in _NOTES
+    return _split_unit(heading)[0] in _NOTES
 
 
 def is_in_milliseconds(heading: str) -> bool:
@@ -147,6 +147,15 @@ def list_languages(headings: list[str]) -> dict[int, str]:
 
 def _split_unit(heading: str) -> tuple[str, str]:
     """A heading in its simplest form, and the unit at its end."""
+    return _split_short(heading) if len(heading) <= _MOST_KEPT_CHARS else _split(heading)
+
+
+@lru_cache(maxsize=1_000)  # asked several times for each key of each item
+def _split_short(heading: str) -> tuple[str, str]:
+    return _split(heading)
+
+
+def _split(heading: str) -> tuple[str, str]:
     plain = _NOT_IN_WORDS.sub("", heading.casefold())
     unit = _UNIT.search(plain)
     return (plain[: unit.start()], unit[1]) if unit else (plain, "")
@@ -154,6 +163,7 @@ def _split_unit(heading: str) -> tuple[str, str]:
 
 _DELIMITERS = ",;\t|"
 _MOST_COLUMNS = 1_000
+_MOST_KEPT_CHARS = 100
 _EXCEL_HINT = regex.compile(r"sep=(?P<delimiter>[^\"\s]|\t)")
 _WOULD_BE_FORMULA = regex.compile(r"'*[=+\-@\t\r]")
 _QUOTES = "The quotation marks do not pair up here; all of them are read as text. ({})"
@@ -274,6 +284,16 @@ def _score(line: str, delimiter: str, below: str) -> int:
     return len(roles) if is_headed else 0
 
 
+def check_cell_count(cells: int) -> None:
+    """Check that a table has no more cells than can be read in a second.
+
+    Raises:
+        ScriptError: It has.
+    """
+    if cells > MAX_VALUES:
+        raise ScriptError(f"This holds more than {MAX_VALUES:,} cells. Divide it into parts.")
+
+
 def _iter_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[Row]:
     source = io.StringIO(text, newline="")
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
@@ -281,8 +301,7 @@ def _iter_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[Row]:
     line_number, count = 1, 0
     for cells in reader:
         count += len(cells)
-        if count > MAX_VALUES:
-            raise ScriptError(f"This holds more than {MAX_VALUES:,} cells. Divide it into parts.")
+        check_cell_count(count)
         if not (line_number == 1 and cells and cells[0].startswith("sep=")):
             yield Row(line_number, tuple(cells))
         line_number = reader.line_num + 1
