@@ -10,21 +10,22 @@ from collections.abc import Callable
 TIMES = 4
 # Linear work takes 4 times as long on 4 times as much, quadratic work 16 times.
 MOST_GROWTH = 8.0
-_SMALL_ROUNDS = 3
+_SMALL_ROUNDS = 2
 _ATTEMPTS = 6
 
 
 def assert_linear(work: Callable[[int], object], size: int) -> None:
     """Fail unless `work(size)` takes about four times as long as on a quarter of the size.
 
-    Other work on the machine can only lengthen a measurement, so the best one counts, and
-    the measuring goes on until the growth is seen to be small or the attempts are used up.
+    Other work on the machine lengthens a measurement, for seconds or minutes. So what is compared
+    was measured right after each other, the quarter at its best of before and after, until the
+    growth is seen to be small or the attempts are used up.
     """
-    small_s = large_s = float("inf")
     work(size // TIMES)  # caches are filled, expressions compiled
     for _ in range(_ATTEMPTS):
-        small_s = min(small_s, *(_spent_s(work, size // TIMES) for _ in range(_SMALL_ROUNDS)))
-        large_s = min(large_s, _spent_s(work, size))
+        before_s = min(_spent_s(work, size // TIMES) for _ in range(_SMALL_ROUNDS))
+        large_s = _spent_s(work, size)
+        small_s = min(before_s, *(_spent_s(work, size // TIMES) for _ in range(_SMALL_ROUNDS)))
         if large_s < MOST_GROWTH * small_s:
             return
     raise AssertionError(f"{size:,} took {large_s:.3f} s, a quarter of it {small_s:.3f} s")
