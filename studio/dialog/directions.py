@@ -31,6 +31,7 @@ from studio.dialog.tags import (
     tidy_spaces,
     write_pause,
 )
+from studio.storage.text_cache import text_cache
 
 MAX_DIRECTION_CHARS = 2_000
 
@@ -184,7 +185,7 @@ def find_directions(text: str) -> tuple[Direction, ...]:
     return tuple(_iter_directions(text)) if may_have_some else ()
 
 
-@lru_cache(maxsize=1_000)  # the same few words stand in brackets, and are looked at repeatedly
+@text_cache  # the same few words stand in brackets, and are looked at repeatedly
 def is_direction(inside: str) -> bool:
     """Whether words in brackets are known to be a direction, wherever they stand."""
     name = sound_name(inside).rstrip(".")
@@ -237,7 +238,7 @@ def _iter_directions(text: str) -> Iterator[Direction]:
             yield Direction(start, end, inside.strip(" .:;,"), kind)
 
 
-@lru_cache(maxsize=1_000)  # as for `is_direction`
+@lru_cache(maxsize=1_000)  # as for `is_direction`; the pattern bounds it
 def _classify(form: str, inside: str) -> DirectionKind | None:
     """What brackets are wherever they stand.
 
@@ -314,7 +315,7 @@ def _begins_manner(words: list[str]) -> bool:
     return len(words) > 1 and first in _BEGINS and _SAID_TO_SOMEBODY.isdisjoint({*words} - {"and"})
 
 
-@lru_cache(maxsize=1_000)  # as for `is_direction`
+@text_cache  # as for `is_direction`
 def _words(inside: str) -> list[str]:
     return [word.casefold().replace("’", "'") for word in _WORD.findall(inside)]
 

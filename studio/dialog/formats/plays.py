@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 
 import regex
@@ -20,6 +19,7 @@ from studio.dialog.markup import Row, strip_markup
 from studio.dialog.model import name_key
 from studio.dialog.script import parse_header
 from studio.errors import NameRejected, ScriptError
+from studio.storage.text_cache import text_cache
 
 _WORD = r"(?:\p{Lu}[\p{L}’'-]*|de|of|the|and|von|to)"
 _ABBREVIATED = r"(?:(?:Mrs?|Dr|St|Ms|Rev|Hon|MRS?|DR|ST|REV|HON)\.\s)?"
@@ -137,24 +137,25 @@ class Play:
         """A speech with its directions as a line has them."""
         begins_at = len(text) - len(text.lstrip())
 
-        @cache  # a long speech may have the same one ten thousand times
-        def write_brackets(written: str, inside: str, *, leads: bool) -> str:
-            inside = strip_markup(inside).replace("_", "").strip()
-            is_square = "[" in written
-            if (
-                is_square
-                or tells_action(inside)
-                or is_direction(inside)
-                or (leads and begins_direction(inside))
-            ):
-                return write_direction(inside, is_first=leads)
-            return written
-
         def direction(found: regex.Match[str]) -> str:
             leads = is_first and found.start() <= begins_at
-            return write_brackets(found[0], found["inside"], leads=leads)
+            return _write_brackets(found[0], found["inside"], leads=leads)
 
         return strip_markup(_BRACKETS.sub(direction, text))
+
+
+@text_cache  # a long speech may have the same one ten thousand times
+def _write_brackets(written: str, inside: str, *, leads: bool) -> str:
+    inside = strip_markup(inside).replace("_", "").strip()
+    is_square = "[" in written
+    if (
+        is_square
+        or tells_action(inside)
+        or is_direction(inside)
+        or (leads and begins_direction(inside))
+    ):
+        return write_direction(inside, is_first=leads)
+    return written
 
 
 def find_play(rows: list[Row]) -> Play | None:
@@ -272,7 +273,9 @@ def _is_said(row: str) -> bool:
 def _find_cue(row: str, *, begins: bool) -> regex.Match[str] | None:
     # As most rows of a script, or of what somebody says.
     is_small = row[1:2].islower() and row[0] != "_"
-    if (is_small and not begins) or not _BEHIND_NAME.match(row, 0, _MOST_CUE_CHARS):
+    if (is_small and not begins) or "." not in row:
+        return None
+    if not _BEHIND_NAME.match(row, 0, _MOST_CUE_CHARS):
         return None
     found = _CUE.fullmatch(row)
     if found is not None and found["aside"] and not (found["text"] or found["name"].isupper()):

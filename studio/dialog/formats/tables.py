@@ -7,7 +7,6 @@ import io
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 from typing import Literal
 
 import regex
@@ -43,6 +42,7 @@ from studio.dialog.script import parse_header
 from studio.dialog.tags import cut_pauses
 from studio.errors import ScriptError
 from studio.storage.json_bounds import MAX_VALUES
+from studio.storage.text_cache import text_cache
 
 
 class Role(StrEnum):
@@ -102,7 +102,7 @@ _NOT_IN_WORDS = regex.compile(r"[^\p{L}\p{N}]+")
 _UNIT = regex.compile(r"(?<=pause|after|before|silence|gap|delay|duration)(ms|s|sec|seconds?)$")
 
 
-@lru_cache(maxsize=1_000)  # asked for each key of each item
+@text_cache  # asked for each key of each item
 def role_of(heading: str) -> Role | None:
     """The role of a heading, whatever its spaces and case; None for an unknown one."""
     found = _ROLES.get(_split_unit(heading)[0])
@@ -145,17 +145,9 @@ def list_languages(headings: list[str]) -> dict[int, str]:
     return {column: code for column, code in codes.items() if _LANGUAGE.fullmatch(code)}
 
 
+@text_cache  # asked several times for each key of each item
 def _split_unit(heading: str) -> tuple[str, str]:
     """A heading in its simplest form, and the unit at its end."""
-    return _split_short(heading) if len(heading) <= _MOST_KEPT_CHARS else _split(heading)
-
-
-@lru_cache(maxsize=1_000)  # asked several times for each key of each item
-def _split_short(heading: str) -> tuple[str, str]:
-    return _split(heading)
-
-
-def _split(heading: str) -> tuple[str, str]:
     plain = _NOT_IN_WORDS.sub("", heading.casefold())
     unit = _UNIT.search(plain)
     return (plain[: unit.start()], unit[1]) if unit else (plain, "")
@@ -163,7 +155,6 @@ def _split(heading: str) -> tuple[str, str]:
 
 _DELIMITERS = ",;\t|"
 _MOST_COLUMNS = 1_000
-_MOST_KEPT_CHARS = 100
 _EXCEL_HINT = regex.compile(r"sep=(?P<delimiter>[^\"\s]|\t)")
 _WOULD_BE_FORMULA = regex.compile(r"'*[=+\-@\t\r]")
 _QUOTES = "The quotation marks do not pair up here; all of them are read as text. ({})"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterable
-from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+
+from studio.storage.text_cache import text_cache
 
 # A page of another site can make a browser send requests here (CSRF), and can have its own name
 # resolve to this machine (DNS rebinding). Both show in headers that the page can't forge: Host,
@@ -107,10 +108,14 @@ class OriginGuard:
         return parts.hostname == asked.hostname and (port or default) in {asked.port or default}
 
 
-@lru_cache(1_000)
+_MOST_HOST_CHARS = 300
+"""More than a name and a port have."""
+
+
+@text_cache
 def hostname_of(host: str) -> str | None:
     """The host name in a Host header, without the port and in lower case; None if malformed."""
-    if not host or any(char in host for char in "/\\@?# ,"):
+    if not host or len(host) > _MOST_HOST_CHARS or any(char in host for char in "/\\@?# ,"):
         return None
     try:
         parts = urlsplit(f"//{host}")
@@ -120,7 +125,7 @@ def hostname_of(host: str) -> str | None:
     return parts.hostname
 
 
-@lru_cache(1_000)
+@text_cache
 def _is_address(name: str) -> bool:
     try:
         ip_address(name)
