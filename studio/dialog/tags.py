@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from heapq import merge
+from itertools import chain
 
 import regex
 
@@ -56,6 +57,8 @@ TAG = re.compile(r"\[[^\[\]]{1,40}\]|</?[A-Za-z][^<>]{0,60}>")
 """Anything in brackets that looks like a tag; longer text in brackets is prose."""
 
 _AROUND_TAGS = re.compile(f"({TAG.pattern})")
+ODD_PAUSE = re.compile(r"\(\s?pause|<break|\[\s?pause[^\]]{30}", re.IGNORECASE)
+"""Finds pauses that aren't written as tags, or go on behind one."""
 
 
 _STRAY_SPACE = regex.compile(r" (?=[,.;:!?…](?: |$))|^[,.;:]+ +")
@@ -162,6 +165,23 @@ def has_words(text: str) -> bool:
 def tidy_spaces(text: str) -> str:
     """Remove the spaces that an omission leaves behind."""
     return _STRAY_SPACE.sub("", " ".join(text.split()))
+
+
+def list_symbols(text: str) -> Sequence[str]:
+    """A text's characters, and its tags and pauses as a whole."""
+    if not may_have_tags(text):
+        return text
+    symbols: list[str] = []
+    if ODD_PAUSE.search(text):
+        end = 0
+        for start, stop in chain(strip_tags(text), [(len(text), len(text))]):
+            symbols += filter(None, [text[end:start]])
+            symbols += text[start:stop]
+            end = stop
+        return symbols
+    pieces: list[str | list[str]] = list(_AROUND_TAGS.split(text))
+    pieces[1::2] = ([tag] for tag in _AROUND_TAGS.findall(text))
+    return list(chain.from_iterable(pieces))
 
 
 def strip_tags(text: str) -> Iterator[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import sys
 import unicodedata
@@ -301,6 +302,38 @@ def test_a_longer_list_makes_plain_text_hardly_slower() -> None:
     entries = [Pronunciation(f"Keeper{n} of", "x") for n in range(MAX_PRONUNCIATIONS)]
     few, many = (steps_of(PronunciationRules(entries[:size]), text) for size in (10, len(entries)))
     assert many <= 1.5 * few
+
+
+PHRASES = ["the river", "the river is", "river is quiet", "is quiet and", "quiet and the", "and"]
+MANY_CANDIDATES = {
+    "phrases that overlap": (PHRASES, "the river is quiet and "),
+    "phrases that go on otherwise": ([f"{one} too" for one in PHRASES], "the river is quiet and "),
+    "nested phrases": (["a " * size + f"b{size}" for size in range(90)], "a "),
+    "without spaces": (["東" * size + str(size) for size in range(1, 190)], "東"),
+    "Thai": (["กรุงเทพ", "วัน", *(f"กร{n}" for n in range(50))], "ไปกรุงเทพวันนี้และพรุ่งนี้ "),
+    "Lao": (["ລາວ", *(f"ລ{n}" for n in range(50))], "ພາສາລາວແລະ "),
+    "Khmer": (["ខ្មែរ", *(f"ខ{n}" for n in range(50))], "ភាសាខ្មែរ ប្រទេស "),
+    "Burmese": (["မြန်မာ", *(f"မ{n}" for n in range(50))], "မြန်မာ ဘာသာ "),
+    "Hindi": (["हिन्दी", "पाठ", *(f"पा{n}" for n in range(50))], "हिन्दी में लिखा हुआ पाठ "),
+}
+
+
+@pytest.mark.parametrize("name", MANY_CANDIDATES)
+def test_only_words_that_are_found_take_steps(name: str) -> None:
+    written, piece = MANY_CANDIDATES[name]
+    pronounce = PronunciationRules(check_pronunciations(map(Pronunciation, written)))
+    text = piece * (6_000 // len(piece))
+    assert steps_of(pronounce, text) <= 2 * len(text)
+
+
+def test_long_words_that_are_many_are_found_as_few_are() -> None:
+    choose = random.Random(1)
+    signs = [chr(sign) for sign in range(0x4E00, 0x5200)]
+    written = ["".join(choose.choices(signs, k=200)) for _ in range(300)]
+    pronounce = PronunciationRules(map(Pronunciation, [*written, "ss" * 90]))
+    text = " ".join([*written[::2], *(one[:-1] for one in written[1::2]), "ß" * 90])
+    for _ in range(3):  # by then, it takes too much memory to know all of them
+        assert pronounce.used(text) == {*written[::2], "ss" * 90}
 
 
 def test_entries_are_kept_in_one_form() -> None:

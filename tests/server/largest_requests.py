@@ -357,6 +357,7 @@ LONG_LINES = {
     "[laughs]": "[laughs] ",
     "<b>": "<b>x</b> ",
     "Japanese": "日本語の文章を、ここに書くと、長い一行になります。",
+    "Thai": "ไปกรุงเทพวันนี้และพรุ่งนี้ ",
     "emoji": "😀",
     "dates": "1/2/2026 ",
     "addresses": "https://example.com/a/b?c=d ",
@@ -390,6 +391,14 @@ def pronunciations(piece: str) -> list[dict[str, str]]:
     return [{"written": word, "spoken": f"{word}e"} for word in list(named)[:2_000]]
 
 
+def phrases(piece: str) -> list[dict[str, str]]:
+    """Those of up to four words of a text, which begin at each of its words and overlap."""
+    words = 2 * piece.split() + ["river"]
+    ends = [(start, start + size) for start in range(len(words)) for size in (1, 2, 3, 4)]
+    named = dict.fromkeys(" ".join(words[start:end])[:200] for start, end in ends)
+    return [{"written": phrase, "spoken": f"{phrase[:190]}e"} for phrase in list(named)[:2_000]]
+
+
 def long_requests(kind: str) -> Iterator[Largest]:
     """What is done with such a project, in this order, except that it is spoken."""
     text = long_script(kind)
@@ -416,6 +425,9 @@ def long_requests(kind: str) -> Iterator[Largest]:
     yield Largest(f"GET {_PROJECT}", "all pronounced")
     yield Largest(f"POST {_PROJECT}/hints", "all pronounced", lambda _: _json({}))
     yield Largest(f"GET {_PROJECT}/reading", "all pronounced")
+    yield _one("pronounces phrases", lambda _: {"op": "pronounce", "put": phrases(piece)})
+    yield Largest(f"POST {_PROJECT}/pronunciations/reach", "of phrases", lambda _: _json({}))
+    yield Largest(f"POST {_PROJECT}/hints", "phrases pronounced", lambda _: _json({}))
     yield _one("language", lambda _: {"op": "settings", "fields": {"language": "de"}})
     yield Largest(f"POST {_PROJECT}/hints", "German", lambda _: _json({}))
     for suffix in (*_TEXT_FORMATS, "tableread"):
