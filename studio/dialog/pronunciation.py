@@ -131,18 +131,22 @@ class PronunciationRules:
                 return text
             if atoms and (said := self._say_atoms(atoms, known)) is not None:
                 return tidy_spaces(said)
+        if most_chars is not None:
+            symbols, found = _find_beginning(lists, normal, 4 * most_chars)
+            said = "".join(_join(symbols, found)) if found else ""
+            if len(said) > 2 * most_chars:  # a space may go only before or after another character
+                return tidy_spaces(said)
         symbols, found = _find(lists, normal)
-        if not found:
-            return text
-        parts = _join(symbols, found)
-        if most_chars is not None:  # a space may go only before or after another character
-            parts = _take(parts, 2 * most_chars)
-        return tidy_spaces("".join(parts))
+        return tidy_spaces("".join(_join(symbols, found))) if found else text
 
     def find_first(self, text: str) -> str | None:
         """The first word of the list that is replaced in text, if there is any."""
         normal, lists = self._search(text)
-        _, found = _find(lists, normal) if lists else ("", [])
+        if not lists:
+            return None
+        _, found = _find_beginning(lists, normal, _MOST_REACH)
+        if not found:
+            _, found = _find(lists, normal)
         return found[0][2].written if found else None
 
     def used(self, text: str) -> frozenset[str]:
@@ -306,13 +310,20 @@ def _keeps_edges(replaced: tuple[str, str]) -> bool:
     return not (begins or ends or is_mark(spoken[0]))
 
 
-def _take(parts: Iterable[str], chars: int) -> Iterator[str]:
-    """The first of some parts, until they have more characters."""
-    for part in parts:
-        yield part
-        chars -= len(part)
-        if chars < 0:
-            return
+_MOST_REACH = 1_000
+"""More characters than a word of the list or a tag has."""
+
+
+def _find_beginning(
+    lists: Sequence[WordList[Pronunciation]], text: str, chars: int
+) -> tuple[Sequence[str], list[_Match]]:
+    """As `_find` for the first characters of a text, in as much time as those take."""
+    symbols, found = _find(lists, text[: chars + _MOST_REACH])
+    last, left = len(symbols), _MOST_REACH
+    while last and left > 0:  # words there may go on
+        last -= 1
+        left -= len(symbols[last])
+    return symbols[:last], [match for match in found if match[1] <= last]
 
 
 def _join(symbols: Sequence[str], found: Iterable[_Match]) -> Iterator[str]:

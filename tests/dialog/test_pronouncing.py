@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import sys
+import tracemalloc
 import unicodedata
 
 import pytest
@@ -334,6 +335,22 @@ def test_long_words_that_are_many_are_found_as_few_are() -> None:
     text = " ".join([*written[::2], *(one[:-1] for one in written[1::2]), "ß" * 90])
     for _ in range(3):  # by then, it takes too much memory to know all of them
         assert pronounce.used(text) == {*written[::2], "ss" * 90}
+
+
+def test_the_beginning_of_a_long_line_is_said_without_searching_the_rest() -> None:
+    """A list of its characters would be 4 MB."""
+    pairs = [("river is", "stream is"), *((f"word {number}", "w") for number in range(9))]
+    rules = PronunciationRules(Pronunciation(*pair) for pair in pairs)
+    text = "The river is quiet, and so is the hill. " * 12_500
+    assert rules.spoken(text, most_chars=300).startswith("The stream is quiet, and so is the hill.")
+    tracemalloc.start()
+    try:
+        assert len(rules.spoken(text, most_chars=300)) >= 300
+        assert rules.find_first(text) == "river is"
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 500_000
 
 
 def test_entries_are_kept_in_one_form() -> None:
