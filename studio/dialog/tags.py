@@ -81,12 +81,16 @@ def cut_pauses(text: str) -> list[str | float]:
     if not may_have_tags(text):
         return list(_words(text))
     parts: list[str | float] = []
+    known: dict[str, float] = {}  # a line may have thousands, of few lengths
     end = 0
     for match in _PAUSE.finditer(text):
         start, after = match.span()
         if words := text[end:start].strip():
             parts.append(words)
-        parts.append(_seconds(match))
+        written = match[0]
+        if written not in known:
+            known[written] = _seconds(match)
+        parts.append(known[written])
         end = after
     return parts + _words(text[end:])
 
@@ -221,7 +225,7 @@ def _seconds(match: regex.Match[str]) -> float:
     return _read_pause(*match.group(0, "inner", "time"))
 
 
-@lru_cache(maxsize=1_000)  # a line may have thousands, of few lengths
+@lru_cache(maxsize=1_000)  # a dialog may have one in each line, of few lengths
 def _read_pause(written: str, inner: str | None, time: str | None) -> float:
     length = _break_length(time or "", written=written) if inner is None else inner
     if not length.strip():
