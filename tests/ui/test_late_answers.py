@@ -4,11 +4,37 @@ import pytest
 import soundfile
 from playwright.sync_api import expect
 from test_coming_in import drop
-from ui_steps import add_voice, fill, make, ready, stored, studio_url, texts
+from ui_steps import add_voice, fill, make, ready, saved, stored, studio_url, texts
 from voice_like import voice_like
 
 pytestmark = pytest.mark.browser
 
+SLOW_EVENTS = """(delay_ms) => {
+  window.late = 0;
+  const { prototype } = EventSource;
+  const { set } = Object.getOwnPropertyDescriptor(prototype, 'onmessage');
+  Object.defineProperty(prototype, 'onmessage', {
+    set(take) {
+      const later = (message) => {
+        window.late += JSON.parse(message.data).type === 'edit' ? 1 : 0;
+        take(message);
+      };
+      set.call(this, (message) => setTimeout(later, delay_ms, message));
+    },
+  });
+}"""
+"""From now on what a stream tells comes that late; `window.late` counts its edits."""
+WATCH_VIEW = """() => {
+  const { bus, project } = window.tableread;
+  window.views = [];
+  bus.on('project.changed', () => {
+    const view = project.lines.map(({ text }) => text).join(' ');
+    if (window.views.at(-1) !== view) window.views.push(view);
+  });
+}"""
+"""From now on `window.views` lists what the lines say, one after the other."""
+LATE_MS = 3_000
+"""Long enough for a few edits to be answered."""
 CURRENT = "() => window.tableread.project.id"
 
 
@@ -54,6 +80,36 @@ def test_the_project_that_was_asked_for_last_is_shown(page, write, held):
         let_go()
     page.evaluate("url => fetch(url).then((answer) => answer.json())", late)  # comes after it
     assert page.evaluate(CURRENT) == second
+
+
+def test_an_event_that_comes_late_takes_no_later_edit_back(open_page):
+    page = open_page()
+    page.evaluate(SLOW_EVENTS, LATE_MS)
+    fill(page, "Mara: One.\nIlse: Two.", 2)
+    page.evaluate(WATCH_VIEW)
+    for text in ("1.", "10.", "100."):
+        page.evaluate(
+            """async (text) => {
+              const { project } = window.tableread;
+              project.edit([{ op: 'set', line_ids: [project.view.order[0]], fields: { text } }]);
+              await project.flush();
+            }""",
+            text,
+        )
+    page.evaluate(
+        """() => {
+          const { commands, project } = window.tableread;
+          commands.move([project.view.order[0]], project.view.order[1]);
+        }"""
+    )
+    saved(page)
+    page.wait_for_function("() => window.late === 4")
+    assert page.evaluate("() => window.views") == [
+        "1. Two.",
+        "10. Two.",
+        "100. Two.",
+        "Two. 100.",
+    ]
 
 
 def test_the_take_in_use_shows_before_the_studio_lists_the_takes_again(page, write, held):

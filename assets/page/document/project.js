@@ -44,6 +44,8 @@ sessionStore.remove(PAGE_KEY);
 /** Emits the `project.*` events on the page's bus. */
 export class Project {
   #base = EMPTY_DOCUMENT;
+  /** Answers to edits whose events are still to come. @type {EditAnswer[]} */
+  #answers = [];
   /** The view that `#lines` are those of; each change makes another one. */
   #listed = null;
   /** @type {Line[]} */
@@ -313,7 +315,10 @@ export class Project {
 
   /** @param {EditAnswer} answer */
   #answered({ rev, changes }) {
-    if (changes && rev > this.#base.rev) this.#base = withChanges(this.#base, rev, changes);
+    if (changes && rev > this.#base.rev) {
+      this.#base = withChanges(this.#base, rev, changes);
+      this.#answers.push({ rev, changes });
+    }
     this.#rebuild();
   }
 
@@ -344,6 +349,7 @@ export class Project {
 
   #adopt(body) {
     this.#base = documentOf(body, this.#base);
+    this.#answers = [];
     this.#steps = [];
     const known = new Set(this.notices.map((one) => JSON.stringify(one)));
     this.notices.push(...(body.notices ?? []).filter((one) => !known.has(JSON.stringify(one))));
@@ -359,9 +365,11 @@ export class Project {
       return this.#setJob(step);
     }
     if (step.type === "storage") return bus.emit("project.storage", step.message);
-    // An event has the state at the time it was sent, so the last one is always right.
+    // An event has the state at the time it was sent, so the last one is always right; but the answer to a later edit may have come before it.
     this.#flushSteps();
-    this.#base = withChanges(this.#base, Math.max(step.rev, this.#base.rev), step.changes);
+    this.#answers = this.#answers.filter(({ rev }) => rev > step.rev);
+    for (const { rev, changes } of [step, ...this.#answers])
+      this.#base = withChanges(this.#base, Math.max(rev, this.#base.rev), changes);
     return this.#rebuild();
   }
 
