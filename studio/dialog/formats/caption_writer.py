@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
@@ -26,6 +27,10 @@ _CHARS_PER_S = 14.0
 _SHORTEST_S = 0.6
 _WIDE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]+")
 _CHARS_IN_A_WIDE_ONE = 2.5
+
+# A project may have 400,000 cues, and formatting numbers would be most of their work.
+_TWO_DIGITS = [f"{number:02}" for number in range(60)]
+_THREE_DIGITS = [f"{number:03}" for number in range(1000)]
 
 
 def write_srt(
@@ -67,29 +72,42 @@ def _format_note(line: Unspoken) -> str:
 
 def estimate_pauses(text: str, duration_s: float) -> list[PauseSpan]:
     """Where the pauses of a line are if its words are spoken evenly; [] if there is no room."""
-    parts = _cut(text)
-    spoken_s = duration_s - _pauses_s(parts)
-    chars = _weigh_all(parts)
+    cut = _cut(text)
+    spoken_s = duration_s - cut.pauses_s
     if spoken_s < 0:
         return []
+    per_char_s = spoken_s / cut.chars if cut.chars else 0.0
     at_s, spans = 0.0, []
-    for part in parts:
+    for part in cut.parts:
         if isinstance(part, float):
             spans.append((at_s, at_s + part))
             at_s += part
-        elif chars:
-            at_s += spoken_s * _weigh(part) / chars
+        else:
+            at_s += per_char_s * _weigh(part)
     return spans
 
 
+@dataclass(frozen=True)
+class _Cut:
+    """A line's words without sound tags, and its pauses in seconds."""
+
+    parts: Sequence[str | float]
+    pauses: int
+    pauses_s: float
+    chars: float
+    """The weight of all words, of which only the sum of their lengths matters."""
+
+
 @lru_cache(maxsize=1)  # asked for a line's duration, its pauses and its words
-def _cut(text: str) -> tuple[str | float, ...]:
-    """Words without sound tags, and pauses in seconds."""
+def _cut(text: str) -> _Cut:
     try:
-        parts = cut_pauses(text)
+        parts = cut_pauses(paragraph(text))
     except ScriptError:  # the line fails when it is rendered, and says why
-        parts = [text]
-    return tuple(part if isinstance(part, float) else _remove_sounds(part) for part in parts)
+        parts = [paragraph(text)]
+    parts = [part if isinstance(part, float) else _remove_sounds(part) for part in parts]
+    pauses = [part for part in parts if isinstance(part, float)]
+    words = "".join([part for part in parts if isinstance(part, str)])
+    return _Cut(parts, len(pauses), sum(pauses), _weigh(words))
 
 
 def _remove_sounds(text: str) -> str:
@@ -102,25 +120,15 @@ def _weigh(words: str) -> float:
     return len(words) + sum(map(len, _WIDE.findall(words))) * (_CHARS_IN_A_WIDE_ONE - 1)
 
 
-def _weigh_all(parts: Sequence[str | float]) -> float:
-    """The weight of all words, of which only the sum of their lengths matters."""
-    return _weigh("".join(part for part in parts if isinstance(part, str)))
-
-
-def _pauses_s(parts: Sequence[str | float]) -> float:
-    return sum(part for part in parts if isinstance(part, float))
-
-
 def _estimate_duration_s(line: Line) -> float:
     """Estimated duration of a line by its text; 0 for audio, whose file isn't read."""
     if isinstance(line, Silence):
         return line.duration_s
     if not isinstance(line, Speech):
         return 0.0
-    parts = _cut(line.text)
-    chars = _weigh_all(parts)
-    is_pause = bool(parts) and all(isinstance(part, float) for part in parts)
-    return (0.0 if is_pause else max(_SHORTEST_S, chars / _CHARS_PER_S)) + _pauses_s(parts)
+    cut = _cut(line.text)
+    is_pause = 0 < cut.pauses == len(cut.parts)
+    return (0.0 if is_pause else max(_SHORTEST_S, cut.chars / _CHARS_PER_S)) + cut.pauses_s
 
 
 def _iter_timed(
@@ -149,19 +157,18 @@ def _iter_cues(
     text: str, duration_s: float, spans: Sequence[PauseSpan] | None
 ) -> Iterator[tuple[str, float, float]]:
     """The words between the pauses of a line, and when they begin and end."""
-    parts = _cut(text)
-    pauses = sum(isinstance(part, float) for part in parts)
+    cut = _cut(text)
     if spans is None:
         spans = estimate_pauses(text, duration_s)
-    if not parts or len(spans) != pauses:
+    if not cut.parts or len(spans) != cut.pauses:
         # An empty line has a cue with its name; a take of another text has no such pauses.
-        words = " ".join(part for part in parts if isinstance(part, str) and part)
+        words = " ".join(part for part in cut.parts if isinstance(part, str) and part)
         yield from [(words, 0.0, duration_s)] if words or not text else []
         return
     begin_s = 0.0
     ahead = chain(spans, [(duration_s, duration_s)])
     from_s, to_s = next(ahead)  # of the pause that a part is, or that follows it, or of the end
-    for part in parts:
+    for part in cut.parts:
         if isinstance(part, float):
             begin_s = to_s
             from_s, to_s = next(ahead)
@@ -175,16 +182,15 @@ def _write_name(speaker: str) -> str:
 
 
 def _format_srt(line: Speech, words: str) -> str:
-    text = paragraph(words)
     header = _write_name(line.speaker)
-    if not text and header.startswith("["):
+    if not words and header.startswith("["):
         header = f"{header.rstrip(' |]')} |]"  # without words, [name] alone describes a sound
     # Players take an arrow anywhere for a timing.
-    return f"{header} {text}".rstrip().replace("-->", "→")
+    return f"{header} {words}".rstrip().replace("-->", "→")
 
 
 def _format_vtt(line: Speech, words: str) -> str:
-    text = escape_vtt(paragraph(words))
+    text = escape_vtt(words)
     if line.language is not None:
         text = f"<lang {line.language}>{text}</lang>"
     return f"<v {_escape_name(line.speaker)}>{text}</v>"
@@ -202,13 +208,12 @@ def escape_vtt(text: str) -> str:
 
 def format_time(at_s: float, point: str) -> str:
     """A time of a cue; `point` stands before the milliseconds."""
-    ms = round(1000 * at_s)
-    s = ms // 1000
-    return f"{_format_s(s)}{point}{ms - 1000 * s:03}"
-
-
-@lru_cache(maxsize=1_000)  # a cue often begins in the second in which the one before it ends
-def _format_s(seconds: int) -> str:
+    seconds, ms = divmod(round(1000 * at_s), 1000)
     minutes, s = divmod(seconds, 60)
+    return f"{_format_minutes(minutes)}:{_TWO_DIGITS[s]}{point}{_THREE_DIGITS[ms]}"
+
+
+@lru_cache(maxsize=10)  # a cue often begins in the minute in which the one before it ends
+def _format_minutes(minutes: int) -> str:
     hours, m = divmod(minutes, 60)
-    return f"{hours:02}:{m:02}:{s:02}"
+    return f"{hours:02}:{m:02}"
