@@ -144,7 +144,13 @@ class PronunciationRules:
         normal, lists = self._search(text)
         if not lists:
             return None
-        _, found = _find_beginning(lists, normal, _MOST_REACH)
+        found: list[_Match] = []
+        if len(normal) > 2 * _MOST_REACH:
+            _, found = _find_beginning(lists, normal, _MOST_REACH)
+        else:
+            atoms, known = self._find_atoms(normal)
+            if atoms:
+                return next((known[atom].written for atom in atoms if atom in known), None)
         if not found:
             _, found = _find(lists, normal)
         return found[0][2].written if found else None

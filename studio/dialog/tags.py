@@ -61,6 +61,7 @@ ODD_PAUSE = re.compile(r"\(\s?pause|<break|\[\s?pause[^\]]{30}", re.IGNORECASE)
 """Finds pauses that aren't written as tags, or go on behind one."""
 
 
+_SIGNS = frozenset(",.;:!?…")
 _STRAY_SPACE = regex.compile(r" (?=[,.;:!?…](?: |$))|^[,.;:]+ +")
 
 
@@ -168,7 +169,10 @@ def has_words(text: str) -> bool:
 
 def tidy_spaces(text: str) -> str:
     """Remove the spaces that an omission leaves behind."""
-    return _STRAY_SPACE.sub("", " ".join(text.split()))
+    words = text.split()
+    tidy = " ".join(words)
+    may_stray = not _SIGNS.isdisjoint(words) or tidy.startswith((",", ".", ";", ":"))
+    return _STRAY_SPACE.sub("", tidy) if may_stray else tidy
 
 
 def list_symbols(text: str) -> Sequence[str]:

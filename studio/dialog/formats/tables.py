@@ -524,10 +524,13 @@ class _Table:
             self.builder.silence(duration_s, row.line_number)
 
     def _read_attributes(self, row: Row, params: dict[int, str]) -> Attributes:
-        given: dict[str, ParamValue] = {}
-        for column, cell in enumerate(row.cells):
-            if column in params and cell.strip():
-                given |= parse_attributes([f"{params[column]}:{cell}"]).params
+        cells = {
+            params[column]: cell
+            for column, cell in enumerate(row.cells)
+            if column in params and cell.strip()
+        }
+        pairs = [f"{key}:{cell}" for key, cell in cells.items()]
+        given: dict[str, ParamValue] = dict(parse_attributes(pairs).params)
         line_id = unescape_formula(self._get_cell(row, Role.ID).strip())
         if line_id and not _NUMBER.fullmatch(line_id):
             with self._remarks.leaving_out(row.line_number):
