@@ -80,10 +80,11 @@ def check_marks(rows: Iterable[str]) -> None:
     Raises:
         ScriptError: They do.
     """
-    marked = [row for row in rows if _may_be_marked(row) and not row.startswith("\\")]
-    marks = sum(map(_count_marks, marked))
-    if marks <= _MOST_NESTED_MARKS:  # as in most texts
+    rows = list(rows)
+    if _count_marks("\n".join(rows)) <= _MOST_NESTED_MARKS:  # as in most texts
         return
+    marked = [row for row in rows if _may_be_marked(row) and not row.startswith("\\")]
+    marks = _count_marks("\n".join(marked))
     nested = sum(_count_marks(row) for row in marked if not _is_simple(row))
     if marks > _MOST_MARKS or nested > _MOST_NESTED_MARKS:
         raise ScriptError(
@@ -99,7 +100,7 @@ def check_blocks(rows: list[Row]) -> None:
         ScriptError: It does.
     """
     blocks = sum(row != "" and above == "" for (_, above), (_, row) in pairwise(rows))
-    signs = sum(sum(map(row.count, _OTHER_BLOCK_SIGNS)) for _, row in rows)
+    signs = sum(map("\n".join([row for _, row in rows]).count, _OTHER_BLOCK_SIGNS))
     begun = islice(chain.from_iterable(_find_block_signs(row) for _, row in rows), MAX_LINES + 1)
     begun_count = sum(1 for _ in begun)
     if blocks > 2 * MAX_LINES or signs > _MOST_NESTED_MARKS or begun_count > MAX_LINES:
@@ -267,7 +268,6 @@ class _Mark(NamedTuple):
 _Marks = Sequence["_Mark | Token"]
 
 _SIGNS = re.compile(r"(\*\*?|__?)")
-_OTHER_SIGNS = ("`", "~~", "](", "\n")
 _OTHER_BLOCK_SIGNS = ("\\", "&", "<")
 _ALL_EM, _ALL_STRONG = ([f"{tag}_open", "text", f"{tag}_close"] for tag in ("em", "strong"))
 _EM, _STRONG = ((_Mark(f"{tag}_open"), _Mark(f"{tag}_close")) for tag in ("em", "strong"))
@@ -294,7 +294,7 @@ def _divide_simple(row: str) -> list[str] | None:
     It is where signs that can only open, and the same that can only close, are around words without
     any: they can't mean anything else in Markdown.
     """
-    if any(sign in row for sign in _OTHER_SIGNS):
+    if "`" in row or "~~" in row or "](" in row or "\n" in row:
         return None
     parts = _SIGNS.split(row)
     last = len(parts) - 1
@@ -413,7 +413,7 @@ def _find_first_marks(row: str) -> _Marks:
 def _find_simple_rows(rows: list[str]) -> list[_Marks] | None:
     found: list[_Marks] = []
     for row in rows:
-        is_plain = not any(sign in row for sign in _OTHER_BLOCK_SIGNS)
+        is_plain = not ("\\" in row or "&" in row or "<" in row)
         marks = _find_simple(row.strip()) if is_plain else None
         if marks is None:
             return None
