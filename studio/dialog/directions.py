@@ -206,6 +206,10 @@ def tells_action(inside: str) -> bool:
     return is_sentence and _TO_SOMEBODY.isdisjoint(_words(inside))
 
 
+DIRECTION = "[direction: "
+"""How a direction begins that nobody would take for one without it."""
+
+
 def write_direction(words: str, *, is_first: bool) -> str:
     """Write words that are surely a direction so that `find_directions` finds them.
 
@@ -216,7 +220,7 @@ def write_direction(words: str, *, is_first: bool) -> str:
     plain = " ".join(words.translate(_BRACKETS).split())[:MAX_DIRECTION_CHARS].strip(" .:;,")
     if is_direction(plain) or (is_first and begins_direction(plain)):
         return f"({plain})"
-    return f"[direction: {plain}]" if plain else ""
+    return f"{DIRECTION}{plain}]" if plain else ""
 
 
 _BRACKETS = str.maketrans("[]()（）", "      ")

@@ -78,6 +78,7 @@ def test_what_stays_is_not_named_as_left_out(text):
         ("Emma: Well *sighs deeply* fine.", [("Emma", "Well sighs deeply fine.")]),
         ("“How long?” – Mira\n“Since five.” – Tomas",
          [("Mira", "How long?"), ("Tomas", "Since five.")]),
+        ("Emma: Hey.\n(walks | left)\nYou.", [("Emma", "Hey. [direction: walks | left] You.")]),
         ("Emma: f*ck sh*t, 2 * 3 * 4.", [("Emma", "f*ck sh*t, 2 * 3 * 4.")]),
         ("[S1] Hi. [S2] Ho. [S1] Hu.", [("S1", "Hi."), ("S2", "Ho."), ("S1", "Hu.")]),
         ("[alice]Hi[/alice]\n[bob]Ho[/bob]", [("alice", "Hi"), ("bob", "Ho")]),

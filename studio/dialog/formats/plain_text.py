@@ -17,6 +17,7 @@ from itertools import dropwhile, takewhile
 
 from studio.dialog.attributes import Attributes
 from studio.dialog.directions import (
+    DIRECTION,
     begins_direction,
     find_directions,
     is_direction,
@@ -329,11 +330,14 @@ class _PlainTextReader:
 
     def _say(self, text: str, number: int) -> None:
         """Text of the present speaker, or a row that the script's grammar knows."""
-        if self._is_interrupted and self._speaker is not None and not is_sound(text):
+        sounds = is_sound(text)
+        if self._is_interrupted and self._speaker is not None and not sounds:
             self.script.begin(Header(self._speaker.speaker, self._speaker.attributes, ""), number)
             self._is_interrupted = False
         self._has_words = True
-        is_whole = text.startswith("\\") or is_sound(text)
+        if text.startswith(DIRECTION):  # nothing else that the grammar knows begins so
+            text = "\\" + text
+        is_whole = sounds or text.startswith("\\")
         self.script.read(text if is_whole else "\\" + strip_markup(text), number)
 
     def _narrate(self, text: str, number: int, kind: UnspokenKind) -> None:
@@ -524,7 +528,11 @@ class _PlainTextReader:
         """Brackets that are a whole row and no speaker's name, outside of a speech."""
         inside = inside_of(row.text)
         is_square = row.text.startswith("[")
-        if not inside or not inside.strip() or is_sound(row.text):
+        if not inside or not inside.strip():
+            return False
+        if not is_square and not (row.begins and row.ends) and not is_heading(inside):
+            return False  # how the speaker goes on, or a sound
+        if is_sound(row.text):
             return False
         if is_direction(inside) and self._speaker is not None:
             return False  # how the speaker goes on

@@ -376,8 +376,7 @@ def is_sound(row: str) -> bool:
     """Whether a row in brackets is a pause, audio, or a sound that a voice makes."""
     if not row.startswith(("[", "(", "<")):
         return False
-    inside = sound_name(inside_of(row) or "")
-    if inside in SOUND_TAGS and row.startswith("["):
+    if row.startswith("[") and sound_name(inside_of(row) or "") in SOUND_TAGS:
         return True
     return _SOUND_BEGINS.match(row) is not None
 
