@@ -43,6 +43,7 @@ class PlacedRow(NamedTuple):
         return not self.below
 
 
+_SHOWN = "*#([_>-"
 _INVISIBLE = regex.compile(r"\A[\p{Cc}\p{Cf}\s]+")
 _GUTENBERG = regex.compile(
     r"\*\*\* ?(?P<which>START|END) OF TH(?:E|IS) PROJECT GUTENBERG .*", regex.I
@@ -192,7 +193,10 @@ def place_rows(rows: list[Row]) -> Iterator[PlacedRow]:
 def number_rows(text: str) -> list[Row]:
     """Rows without white space and invisible characters around them."""
     return [
-        (number, (raw if raw[:1].isalnum() else _INVISIBLE.sub("", raw)).rstrip())
+        (
+            number,
+            (raw if raw[:1].isalnum() or raw[:1] in _SHOWN else _INVISIBLE.sub("", raw)).rstrip(),
+        )
         for number, raw in enumerate(text.splitlines(), start=1)
     ]
 
@@ -502,7 +506,8 @@ def _is_words(row: str) -> bool:
 
 def mark_bold_names(rows: list[Row]) -> list[Row]:
     """Rows with a colon where a dash parts names in bold from words: `**Mira** – How long?`."""
-    found = {idx: match for idx, (_, row) in enumerate(rows) if (match := _BOLD_DASH.match(row))}
+    dashed = [idx for idx, (_, row) in enumerate(rows) if "-" in row or "–" in row or "—" in row]
+    found = {idx: match for idx in dashed if (match := _BOLD_DASH.match(rows[idx][1]))}
     names = Counter(match["name"] for match in found.values())
     if max(names.values(), default=0) < _FEWEST_NAMED:
         return rows

@@ -180,7 +180,8 @@ def read_interview(rows: list[Row], remarks: ImportNotices) -> list[Row]:
     Unchanged unless there are two, nothing else is in bold, and nobody has a name.
     """
     bold = {idx: row for idx, (_, row) in enumerate(rows) if row.startswith("**")}
-    asked = {idx: found for idx, row in bold.items() if (found := _ASKED.fullmatch(row))}
+    ask = {idx: row for idx, row in bold.items() if "?" in row or "？" in row}
+    asked = {idx: found for idx, row in ask.items() if (found := _ASKED.fullmatch(row))}
     if len(asked) < _FEWEST_TESTIFIED or len(asked) < len(bold):
         return rows
     others = [row for idx, (_, row) in enumerate(rows) if row and idx not in asked]

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.dialog.formats.dialog_file import ImportOptions, import_dialog, read_dialog_text
-from studio.dialog.model import MAX_NAME_CHARS, Dialog
+from studio.dialog.model import MAX_NAME_CHARS, Dialog, Speech
 from studio.dialog.script import parse_script
 from studio.errors import FileDamaged, NameRejected, NotFound, ScriptError
 from studio.project.document import encode_line
@@ -358,6 +358,9 @@ def keep_position(project: Project, place: LastPosition) -> dict[str, int]:
     return {"number": save_last_position(folder.root, place, folder.disk, project.rev).number}
 
 
+_FIRST_ROWS = 100
+
+
 def _read(studio: Studio, data: bytes, name: str, narrator: str) -> Response:
     read = import_dialog(data, name or _CLIPBOARD, ImportOptions(narrator=narrator or None))
     dialog, left_out = fit_settings(read.dialog, studio.backend, studio.backends().values())
@@ -380,9 +383,24 @@ def _read(studio: Studio, data: bytes, name: str, narrator: str) -> Response:
 def _is_plain(data: bytes, dialog: Dialog) -> bool:
     """Whether text is a script as it is, so that it can stay so in the script view."""
     try:
-        return parse_script(data.decode()).dialog == dialog
+        text = data.decode()
+        return _begins_plain(text, dialog) and parse_script(text).dialog == dialog
     except (ScriptError, NameRejected, UnicodeDecodeError):
         return False
+
+
+def _begins_plain(text: str, dialog: Dialog) -> bool:
+    """Whether the first rows may be those of a script as it is; most other text has others.
+
+    Raises:
+        ScriptError: They aren't.
+        NameRejected: As above.
+    """
+    rows = text.split("\n", _FIRST_ROWS)[:_FIRST_ROWS]
+    begun = parse_script("\n".join([*rows, "A: And so on."])).dialog.lines
+    spoken = [idx for idx, line in enumerate(begun) if isinstance(line, Speech)]
+    sure = spoken[-2] if len(spoken) > 1 else 0  # the last speech of the text may go on below
+    return begun[:sure] == dialog.lines[:sure]
 
 
 project_audio_routes = APIRouter(prefix="/studio/projects/{project_id}")
