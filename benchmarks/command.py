@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.concurrency import concurrency_rows
-from benchmarks.qwen3_engines import EngineChoice
 from studio.audio.clip import Samples
 from studio.backends.base import Backend, Conditioning, SpeechRequest
 from studio.backends.options import BackendOptions
@@ -46,6 +45,8 @@ def _engines(arguments: argparse.Namespace, options: BackendOptions) -> Iterable
         from benchmarks.small_voices import small_voice_rows
 
         return small_voice_rows(arguments.model, first_lines, arguments.runs)
+    from benchmarks.qwen3_engines import EngineChoice, engine_rows
+
     wanted = EngineChoice(
         arguments.engines,
         arguments.slots,
@@ -64,8 +65,6 @@ def _engines(arguments: argparse.Namespace, options: BackendOptions) -> Iterable
             half=options.amp_on_cuda,
             wanted=wanted,
         )
-    from benchmarks.qwen3_engines import engine_rows
-
     return engine_rows(
         size=arguments.size,
         device=options.device,

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.engine_table import DeviceMissing, Failed, any_row, figures_row, middle_of
-from studio.backends.batching.int8_matrix import can_multiply_int8
 from studio.backends.device import choose_device, give_back, prepare
 from studio.dialog.formats.dialog_file import import_dialog
 from studio.dialog.model import Speech
@@ -354,6 +353,7 @@ class _EngineBench:
         """How often whole numbers, which a CPU multiplies, make float32's codes."""
         from benchmarks.code_agreement import NAME, measure_agreement
         from benchmarks.synthetic_qwen3 import SIZES
+        from studio.backends.batching.int8_matrix import can_multiply_int8
 
         if can_multiply_int8(self.device):
             size = SIZES[self.folder.name]

@@ -78,7 +78,10 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     try:
         from benchmarks.bench_options import add_bench_options
-    except ModuleNotFoundError:  # an installed package, where `bench` says that it has none
+    except ModuleNotFoundError as error:
+        if error.name != "benchmarks":
+            raise
+        # An installed package, where `bench` says that it has none.
         return build_parser(program())
     return build_parser(program(), add_bench_options)
 
@@ -98,16 +101,27 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
         case "bench":
             try:
                 from benchmarks.command import run_bench
-            except ModuleNotFoundError as error:
-                raise SettingError("The benchmarks are in the repository only.") from error
 
-            return run_bench(arguments, _backend_options(settings))
+                return run_bench(arguments, _backend_options(settings))
+            except ModuleNotFoundError as error:
+                raise SettingError(_without(error.name)) from error
         case "doctor":
             return run_doctor(settings.workspace, setup, _backend_options(settings))
         case _:
             options = ServeArguments.check(arguments, _server_config(settings))
             studio = _studio(settings)
             return _serve(options, studio, setup)
+
+
+def _without(module: str | None) -> str:
+    """Why a benchmark can't run where a module is missing."""
+    if module == "benchmarks":
+        return "The benchmarks are in the repository only."
+    return (
+        f"This benchmark needs “{module}”, which isn't installed here. The packages of the large "
+        "models come with TABLEREAD_INSTALL_MODELS=true python launch.py, all others with "
+        "python launch.py test --fast."
+    )
 
 
 def _serve(options: ServeArguments, studio: Studio, setup: SetupReport) -> int:
