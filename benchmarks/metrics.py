@@ -61,6 +61,14 @@ class EngineMetrics:
         """Audio seconds a second."""
         return self.audio_s / self.wall_s
 
+    def rate_on(self, device: str) -> float:
+        """What engines are compared by: audio seconds a second, on a CPU a processor second.
+
+        Wall time of a CPU tells of all that runs on it. 0 where nothing can be compared.
+        """
+        took_s = self.cpu_s if device == "cpu" else self.wall_s
+        return self.audio_s / took_s if took_s else 0.0
+
 
 def mean_frames(lines: Sequence[TimedLine]) -> float:
     """Mean frames of a line."""

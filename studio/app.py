@@ -26,7 +26,6 @@ from studio.cli.voices import VoiceTools, run_voices
 from studio.engine.model_manager import EvictionPolicy
 from studio.engine.speech_speed import SPEEDS_FILE, SpeechSpeeds
 from studio.errors import SettingError, StudioError
-from studio.hearing.take_check import TakeCheck
 from studio.services.studio import Studio, StudioOptions
 from studio.settings import Settings
 from studio.setup.commands import program, with_command
@@ -101,27 +100,18 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
         case "bench":
             try:
                 from benchmarks.command import run_bench
-
-                return run_bench(arguments, _backend_options(settings))
             except ModuleNotFoundError as error:
-                raise SettingError(_without(error.name)) from error
+                if error.name != "benchmarks":
+                    raise
+                raise SettingError("The benchmarks are in the repository only.") from error
+
+            return run_bench(arguments, _backend_options(settings))
         case "doctor":
             return run_doctor(settings.workspace, setup, _backend_options(settings))
         case _:
             options = ServeArguments.check(arguments, _server_config(settings))
             studio = _studio(settings)
             return _serve(options, studio, setup)
-
-
-def _without(module: str | None) -> str:
-    """Why a benchmark can't run where a module is missing."""
-    if module == "benchmarks":
-        return "The benchmarks are in the repository only."
-    return (
-        f"This benchmark needs “{module}”, which isn't installed here. The packages of the large "
-        "models come with TABLEREAD_INSTALL_MODELS=true python launch.py, all others with "
-        "python launch.py test --fast."
-    )
 
 
 def _serve(options: ServeArguments, studio: Studio, setup: SetupReport) -> int:
@@ -198,9 +188,7 @@ def _studio(settings: Settings) -> Studio:
         ),
         speeds=speeds,
     )
-    if studio.recognisers is not None:
-        read, embed = studio.aligner.readings.read, studio.recognisers.embed
-        studio.engine.renderer.check = TakeCheck(read, embed)
+    studio.compare_takes()
     return studio
 
 
