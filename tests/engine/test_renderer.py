@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 from gated import GatedDraft
-from scenes import OpenStudio, dialog_of, finish
+from scenes import OpenStudio, dialog_of, finish, wait_until_idle
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, write_wav
 from studio.backends.base import Capabilities, LoadProgress, SpeechRequest
@@ -310,7 +310,7 @@ def test_a_cancelled_job_waits_for_no_load_and_stops_the_one_it_began(
     studio.engine.cancel(job)
     finish(job)
     assert states(job) == ["cancelled"] * 5
-    assert studio.engine.renderer.in_flight == 0
+    wait_until_idle(studio)
     backend.may_end.set()
     again = studio.render(dialog_of(2))
     finish(again)
