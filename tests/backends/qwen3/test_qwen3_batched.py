@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
 
 import torch
-from contract import CHECKS, check_params_at_their_bounds
+from contract import CHECKS, check_params_at_their_bounds, new_threads
 from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
 from qwen3_speakers import (
     VOICES,
@@ -249,10 +249,10 @@ def test_unload_stops_the_threads_and_frees_the_model():
     spoken(backend, LINES[0])
     decoder = weakref.ref(backend._model.codec_decoder)
     core = weakref.ref(backend._runner._engine._core)
-    assert len({*threading.enumerate()} - before) == 3
+    assert new_threads(before) == ["codec", "codec, streamed", "engine"]
     backend.unload()
     gc.collect()
-    assert {*threading.enumerate()} <= before
+    assert new_threads(before) == []
     assert core() is decoder() is None
     assert backend.health().alive
     with pytest.raises(ModelUnavailable, match="not loaded"):
@@ -319,7 +319,7 @@ def test_where_lines_cannot_be_batched_each_is_made_alone(
     before = {*threading.enumerate()}
     backend.load(lambda _progress: None)
     assert backend.capabilities.slots is None
-    assert {*threading.enumerate()} <= before
+    assert new_threads(before) == []
     assert re.search(f"speaks one line at a time: .*{reason}", caplog.text)
     assert np.array_equal(spoken(backend, LINES[0]), made_without_slots)
     backend.unload()
