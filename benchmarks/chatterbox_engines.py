@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from benchmarks.engine_table import Failed, any_row
+from benchmarks.engine_table import Failed, rows_in_turns
 from benchmarks.qwen3_engines import (
     ALL,
     EngineChoice,
@@ -33,6 +33,7 @@ _TRIES = {"cuda": 4, "mps": 2, "cpu": 2}  # each is a whole line
 _ALONE = {"cuda": 4, "mps": 20, "cpu": 20}
 """Lines that one at a time is measured on; on a card the package takes over a second for each."""
 
+_RUNS = {"cuda": 1, "mps": 3, "cpu": 3}
 _TOKENS_PER_FRAME = 2  # of what `build_timed_lines` counts in
 
 
@@ -45,7 +46,7 @@ def chatterbox_rows(
     half: bool,
     wanted: EngineChoice = ALL,
 ) -> Iterator[dict[str, object]]:
-    """Rows of the table, each as soon as it is measured.
+    """Rows of the table; see `rows_in_turns`.
 
     First come the tokens alone, then all with sound; each part is compared with its first row.
 
@@ -77,12 +78,18 @@ def chatterbox_rows(
         trial = ChatterboxTrial(
             MODELS[model], SIZES[name], device, half and device == "cuda", sound
         )
-        alone_s = 0.0
-        for told in try_measure(_engines(trial, spoken, names, wanted.slots), device):
-            about = told.name if sound else f"{told.name}, tokens only"
-            if not isinstance(told, Failed):
-                alone_s = alone_s or told.speed
-            yield any_row(f"{model} {name}", replace(told, name=about), alone_s)
+        measure = partial(_measure_part, trial, spoken, names, wanted.slots)
+        yield from rows_in_turns(f"{model} {name}", device, wanted.runs or _RUNS[device], measure)
+
+
+def _measure_part(
+    trial: ChatterboxTrial,
+    lines: Sequence[TimedLine],
+    names: Sequence[str],
+    slots: Sequence[int] | None,
+) -> Iterator[EngineMetrics | Failed]:
+    for told in try_measure(_engines(trial, lines, names, slots), trial.device):
+        yield told if trial.sound else replace(told, name=f"{told.name}, tokens only")
 
 
 def _engines(

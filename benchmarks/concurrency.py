@@ -182,6 +182,7 @@ def open_studio(
         lambda name: registry.create(name, options),
         max_concurrency=bound,
     )
+    studio.compare_takes()  # as users have it
     with studio:
         yield studio
 

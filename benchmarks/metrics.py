@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from studio.backends.device import give_back, memory_used_bytes
 from studio.backends.qwen3.qwen3_memory import TalkerDims
+
+if TYPE_CHECKING:
+    import torch
 
 WARM_FRAMES = 12
 
@@ -60,6 +61,14 @@ class EngineMetrics:
         """Audio seconds a second."""
         return self.audio_s / self.wall_s
 
+    def rate_on(self, device: str) -> float:
+        """What engines are compared by: audio seconds a second, on a CPU a processor second.
+
+        Wall time of a CPU tells of all that runs on it. 0 where nothing can be compared.
+        """
+        took_s = self.cpu_s if device == "cpu" else self.wall_s
+        return self.audio_s / took_s if took_s else 0.0
+
 
 def mean_frames(lines: Sequence[TimedLine]) -> float:
     """Mean frames of a line."""
@@ -106,11 +115,16 @@ def measure_at_once(
 def track_memory(device: str) -> Iterator[Callable[[], int]]:
     """The most allocated within, on a CPU what the process holds at the end."""
     give_back(device)
-    if device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
     used = [0]
+    if device != "cuda":
+        yield lambda: used[0]
+        used[0] = memory_used_bytes(device)
+        return
+    import torch
+
+    torch.cuda.reset_peak_memory_stats()
     yield lambda: used[0]
-    used[0] = torch.cuda.max_memory_allocated() if device == "cuda" else memory_used_bytes(device)
+    used[0] = torch.cuda.max_memory_allocated()
 
 
 _COPIED_BYTES = 256_000_000
@@ -138,6 +152,8 @@ def estimate_ideal_frame_s(
 @cache
 def measure_copy_bytes_per_s(device: str) -> float:
     """Bytes that this device reads and writes a second when it copies: the best of some copies."""
+    import torch
+
     source = torch.ones(_COPIED_BYTES, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     best_s = min(_time_copy_s(source, target, device) for _ in range(_COPIES))
@@ -154,6 +170,8 @@ def _time_copy_s(source: torch.Tensor, target: torch.Tensor, device: str) -> flo
 
 def _synchronize(device: str) -> None:
     if device == "cuda":
+        import torch
+
         torch.cuda.synchronize()
 
 

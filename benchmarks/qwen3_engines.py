@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,8 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.engine_table import DeviceMissing, Failed, any_row, figures_row, middle_of
-from studio.backends.batching.int8_matrix import can_multiply_int8
+from benchmarks.engine_table import DeviceMissing, Failed, rows_in_turns
 from studio.backends.device import choose_device, give_back, prepare
 from studio.dialog.formats.dialog_file import import_dialog
 from studio.dialog.model import Speech
@@ -76,6 +74,7 @@ class EngineChoice:
         tf32: See `prepare`.
         line_frames: The most of a line; None for as many as its text takes.
         checkpoints: Where weights of chance are kept for the next time; None to keep none.
+        runs: Times that every engine is measured; None for what suits the device.
     """
 
     engines: tuple[str, ...] | None = None
@@ -83,6 +82,7 @@ class EngineChoice:
     tf32: bool = False
     line_frames: int | None = None
     checkpoints: Path | None = None
+    runs: int | None = None
 
 
 ALL = EngineChoice()
@@ -94,13 +94,9 @@ def engine_rows(
     device: str | None,
     lines: Sequence[int] | None,
     batch_python: str | None,
-    runs: int | None = None,
     wanted: EngineChoice = ALL,
 ) -> Iterator[dict[str, object]]:
-    """Rows of the table, each as soon as it is measured; of several runs the medians at the end.
-
-    In several runs the engines take turns, so that other work on the machine hits all of them. A
-    ratio of the medians is that of the runs' ratios, and their first audio is of all runs together.
+    """Rows of the table; see `rows_in_turns`.
 
     Args:
         size: One of `SIZES`; None for the 0.6B size where the memory allows it, else "mid".
@@ -108,7 +104,6 @@ def engine_rows(
         lines: Of the dialog; engines that decode lines together are measured on each number.
         batch_python: A Python that has faster-qwen3-tts-batch, whose requirements are its own;
             None to leave it out.
-        runs: Times that every engine is measured; None for what suits the device.
         wanted: Which engines, with how many slots.
 
     Raises:
@@ -129,39 +124,15 @@ def engine_rows(
         cut_lines(build_timed_lines(count), wanted.line_frames)
         for count in lines or (effort.lines,)
     ]
-    count = runs or effort.runs
-    measured: list[dict[tuple[str, int], EngineMetrics]] = []
     with tempfile.TemporaryDirectory(prefix="tableread-bench-") as name:
         folder = kept_checkpoint(wanted.checkpoints or Path(name), chosen)
         bench = _EngineBench(folder, device, spoken, batch_python, wanted.slots, effort)
-        for run in range(1, count + 1):
-            measured.append({})
-            for told in try_measure(bench.engines(names), device):
-                if not isinstance(told, Failed):
-                    measured[-1][told.name, told.lines] = told
-                row = any_row(chosen.name, told, _base(measured[-1]))
-                yield row | {"runs": f"{run} of {count}"}
-    if count > 1:
-        yield from _middles(chosen.name, measured)
-
-
-def _middles(
-    size: str, measured: Sequence[Mapping[tuple[str, int], EngineMetrics]]
-) -> Iterator[dict[str, object]]:
-    """A row of medians for each engine that was measured in every run."""
-    bases = [_base(run) for run in measured]
-    for which in measured[0]:
-        known = [run[which] for run in measured if which in run]
-        if len(known) == len(measured):
-            ratios = [one.speed / base for one, base in zip(known, bases, strict=True)]
-            middle, ratio = middle_of(known), statistics.median(ratios)
-            row = figures_row(size, middle, middle.speed / ratio if ratio else 1.0)
-            yield row | {"runs": f"median of {len(known)}"}
-
-
-def _base(run: Mapping[tuple[str, int], EngineMetrics]) -> float:
-    """Audio seconds a second of the first engine that was measured; 1 where none was."""
-    return next((one.speed for one in run.values() if one.speed), 1.0)
+        yield from rows_in_turns(
+            chosen.name,
+            device,
+            wanted.runs or effort.runs,
+            lambda: try_measure(bench.engines(names), device),
+        )
 
 
 def choose_size(device: str) -> str:
@@ -354,6 +325,7 @@ class _EngineBench:
         """How often whole numbers, which a CPU multiplies, make float32's codes."""
         from benchmarks.code_agreement import NAME, measure_agreement
         from benchmarks.synthetic_qwen3 import SIZES
+        from studio.backends.batching.int8_matrix import can_multiply_int8
 
         if can_multiply_int8(self.device):
             size = SIZES[self.folder.name]

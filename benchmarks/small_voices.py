@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.engine_table import figures_row
+from benchmarks.engine_table import figures_row, middle_of
 from benchmarks.metrics import EngineMetrics
 from studio.audio.clip import Clip
 from studio.backends.base import Conditioning, SpeechRequest
@@ -174,9 +174,8 @@ def _measure_in_turns(
                     cpu_s=busy_s,
                 )
             )
-    alone_s = 0.0
-    for runs_of_it in measured.values():
-        wall_s = statistics.median(one.wall_s for one in runs_of_it)
-        chosen = min(runs_of_it, key=lambda one, wall_s=wall_s: abs(one.wall_s - wall_s))  # type: ignore[misc]
-        alone_s = alone_s or chosen.speed
-        yield figures_row(size, chosen, alone_s)
+    [first, *_] = measured.values()
+    for known in measured.values():
+        pairs = zip(known, first, strict=True)
+        ratio = statistics.median(one.rate_on("cpu") / base.rate_on("cpu") for one, base in pairs)
+        yield figures_row(size, "cpu", middle_of(known), ratio)

@@ -26,7 +26,6 @@ from studio.cli.voices import VoiceTools, run_voices
 from studio.engine.model_manager import EvictionPolicy
 from studio.engine.speech_speed import SPEEDS_FILE, SpeechSpeeds
 from studio.errors import SettingError, StudioError
-from studio.hearing.take_check import TakeCheck
 from studio.services.studio import Studio, StudioOptions
 from studio.settings import Settings
 from studio.setup.commands import program, with_command
@@ -78,7 +77,10 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     try:
         from benchmarks.bench_options import add_bench_options
-    except ModuleNotFoundError:  # an installed package, where `bench` says that it has none
+    except ModuleNotFoundError as error:
+        if error.name != "benchmarks":
+            raise
+        # An installed package, where `bench` says that it has none.
         return build_parser(program())
     return build_parser(program(), add_bench_options)
 
@@ -99,6 +101,8 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
             try:
                 from benchmarks.command import run_bench
             except ModuleNotFoundError as error:
+                if error.name != "benchmarks":
+                    raise
                 raise SettingError("The benchmarks are in the repository only.") from error
 
             return run_bench(arguments, _backend_options(settings))
@@ -184,9 +188,7 @@ def _studio(settings: Settings) -> Studio:
         ),
         speeds=speeds,
     )
-    if studio.recognisers is not None:
-        read, embed = studio.aligner.readings.read, studio.recognisers.embed
-        studio.engine.renderer.check = TakeCheck(read, embed)
+    studio.compare_takes()
     return studio
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gc
+import math
+import os
+import random
 import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -41,6 +45,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     end_forks()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put modules of the page last, the longest first, so that both workers end at once.
+
+    One browser serves all of a worker's, and its event loop would stand in the way of asyncio tests
+    that follow. One or two tests have a module of their own where they take as long as many. A seed
+    in `TABLEREAD_SHUFFLE_TESTS` shuffles the modules of each half.
+    """
+    sizes = Counter(item.path for item in items)
+    page = Path(__file__).with_name("ui")
+    driving = {item.path for item in items if item.get_closest_marker("browser")}
+    driving = {path for path in driving if path.parent == page}
+    order = dict.fromkeys(sizes, 0.0)
+    order |= {path: -sizes[path] if sizes[path] > 2 else -math.inf for path in driving}
+    if seed := os.environ.get("TABLEREAD_SHUFFLE_TESTS"):
+        shuffled = random.Random(seed).sample(sorted(sizes), len(sizes))
+        order = {path: place for place, path in enumerate(shuffled)}
+    items.sort(key=lambda item: (item.path in driving, order[item.path]))
 
 
 _MODULE_MARKS = re.compile(r"^pytestmark = (\[[^]]*]|.*)", re.MULTILINE)

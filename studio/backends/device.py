@@ -170,13 +170,12 @@ def card_lost(error: BaseException | None = None) -> bool:
 
 def memory_used_bytes(device: str) -> int:
     """Memory torch has allocated on an accelerator; on "cpu" this process's resident memory."""
+    if device == "cpu":
+        return int(psutil.Process().memory_info().rss)
     import torch
 
-    if device == "cuda":
-        return int(torch.cuda.memory_allocated())
-    if device == "mps":
-        return int(torch.mps.current_allocated_memory())
-    return int(psutil.Process().memory_info().rss)
+    on_mps = device == "mps"
+    return int(torch.mps.current_allocated_memory() if on_mps else torch.cuda.memory_allocated())
 
 
 def give_back(device: str) -> None:

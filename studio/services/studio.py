@@ -22,6 +22,7 @@ from studio.engine.speech_speed import SpeechSpeeds
 from studio.errors import ModelInUse
 from studio.hearing.hearing_models import HearingModels
 from studio.hearing.model_catalogue import HEARING_MODELS, HearingModel
+from studio.hearing.take_check import TakeCheck
 from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
 from studio.services.auditions import Auditions
@@ -181,6 +182,12 @@ class Studio:
             eviction, catalogue=options.recognisers, notify=engine.changes.append
         )
         return cls(options, engine, recognisers=recognisers)
+
+    def compare_takes(self) -> None:
+        """Check takes by the draft voice's reading of their text and by their speakers, too."""
+        if self.recognisers is not None:
+            read, embed = self.aligner.readings.read, self.recognisers.embed
+            self.engine.renderer.check = TakeCheck(read, embed)
 
     def start(self) -> None:
         """Start the engine."""

@@ -51,6 +51,7 @@ class LargestChild:
 
     def __enter__(self) -> LargestChild:
         self.rss_bytes = 0
+        self._others = {*psutil.Process().children(recursive=True)}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
@@ -64,7 +65,7 @@ class LargestChild:
         me = psutil.Process()
         own = me.cmdline()
         while not self._over.is_set():
-            for child in me.children(recursive=True):
+            for child in {*me.children(recursive=True)} - self._others:
                 try:
                     # Between fork and exec a child still shows its parent's memory.
                     if child.cmdline() != own:
@@ -124,10 +125,10 @@ def test_a_decoder_without_memory_does_not_call_the_file_broken(
 
 def test_a_child_that_nobody_waits_for_is_ended(bomb: Path) -> None:
     me, asked = psutil.Process(), []
-    before = {child.pid for child in me.children()}
+    before = {*me.children()}
 
     def is_gone() -> bool:
-        asked.extend(child for child in me.children() if child.pid not in before)
+        asked.extend({*me.children()} - before)
         return True
 
     token = is_abandoned.set(is_gone)

@@ -3,6 +3,7 @@
 A backend's tests load it, then hand it to `CHECKS`, each of which takes the loaded backend.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -19,6 +20,12 @@ SHORT_LINE = "Come in."
 
 def request_for(backend: Backend, text: str = LINE, **fields) -> SpeechRequest:
     return SpeechRequest(text, backend.condition(Voice("Anna")), seed=7, **fields)
+
+
+def new_threads(before: set[threading.Thread]) -> list[str]:
+    """Names of those that a backend has started since; tqdm keeps one of its own for good."""
+    names = (one.name for one in {*threading.enumerate()} - before)
+    return sorted(name for name in names if name != "tqdm_monitor")
 
 
 def whole(chunks: Iterator[Samples]) -> Samples:

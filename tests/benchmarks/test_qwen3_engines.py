@@ -64,7 +64,7 @@ def test_the_table_on_a_tiny_model(monkeypatch, capsys):
     assert len({row[3] for row in rows if row[2] == "2"}) == 1  # seconds of audio
     assert all(float(row[5]) > 0 for row in rows), "processor seconds"
     assert all(float(row[6]) > 0 for row in rows)
-    assert rows[0][7] == "1.00"
+    assert {row[7] for row in rows} == {"-"}, "no ratio of so small a model"
 
 
 def shortest_lines(count: int) -> list[TimedLine]:
@@ -127,13 +127,12 @@ def test_an_engine_that_fails_is_a_row_and_the_others_follow(monkeypatch, caplog
         device="cpu",
         lines=(1,),
         batch_python=None,
-        runs=1,
-        wanted=EngineChoice(("reference", "ours"), (1,)),
+        wanted=EngineChoice(("reference", "ours"), (1,), runs=1),
     )
     failed, ours = rows
     assert failed["engine"] == "qwen_tts: failed: RuntimeError: no such / thing"
     assert [*failed] == [*ours]
-    assert (ours["engine"], ours["times the first row"]) == ("this engine, 1 slot", "1.00")
+    assert ours["engine"] == "this engine, 1 slot"
     assert "qwen_tts could not be measured" in caplog.text
 
 
@@ -146,7 +145,7 @@ def test_a_row_comes_before_the_next_engine_is_begun(monkeypatch):
 
     monkeypatch.setattr(baselines, "measure_reference", lambda *_: told("reference"))
     monkeypatch.setattr(qwen3_trials, "measure_qwen3", lambda *_, **__: [told("ours")])
-    rows = engine_rows(size="tiny", device="cpu", lines=None, batch_python=None, runs=1)
+    rows = engine_rows(size="tiny", device="cpu", lines=None, batch_python=None)
     assert next(rows)["first audio ms, p50"] == "-"
     assert begun == ["reference"]
     rows.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from gated import GatedDraft
-from scenes import OpenStudio, dialog_of, finish
+from scenes import OpenStudio, dialog_of, finish, wait_until_idle
 
 from studio.audio.clip import Clip, write_wav
 from studio.dialog.model import Dialog, Speech, SpeechLimits
@@ -94,7 +94,7 @@ async def test_what_is_cancelled_while_it_begins_is_stopped(
         await task
     assert await asyncio.to_thread(removed.wait, 60)
     assert render.job.state is JobState.CANCELLED
-    assert studio.engine.renderer.in_flight == studio.engine.renderer.queued == 0
+    wait_until_idle(studio)
 
 
 def test_what_was_stopped_before_it_began_does_not_begin(studio: Studio, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ async def test_closing_waits_for_what_is_in_flight(
     else:
         await asyncio.to_thread(render.close)
     assert render.is_over
-    assert studio.engine.renderer.in_flight == 0
+    wait_until_idle(studio)
     assert not (tmp_path / "made").exists()
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import psutil
 import pytest
+from aligner_process import find_aligner
 
 from studio.hearing.reference_reading import ReferenceReader
 from studio.hearing.word_aligner import WordAligner
@@ -20,10 +20,9 @@ def aligner() -> Iterator[WordAligner]:
     aligner.close()
 
 
-def count_speakers(aligner: WordAligner) -> int:
+def count_speakers() -> int:
     """The processes in which eSpeak NG speaks for the aligner's own one."""
-    (child,) = [one for one in psutil.Process().children() if "-m" in one.cmdline()]
-    return len(child.children())
+    return len(find_aligner().children())
 
 
 def test_a_take_is_aligned_to_the_reading_that_it_was_checked_with(aligner: WordAligner) -> None:
@@ -31,7 +30,7 @@ def test_a_take_is_aligned_to_the_reading_that_it_was_checked_with(aligner: Word
     assert clip is not None
     assert clip.duration_s > 1
     shared = aligner.align(clip, TEXT, "en")
-    assert count_speakers(aligner) == 0
+    assert count_speakers() == 0
     assert [word.word for word in shared.words] == TEXT.rstrip(".").split()
     assert [(fit.start, fit.end) for fit in shared.fits] == [
         (word.start, word.end) for word in shared.words
@@ -39,7 +38,7 @@ def test_a_take_is_aligned_to_the_reading_that_it_was_checked_with(aligner: Word
     assert all(0.8 < fit.length < 1.25 for fit in shared.fits)  # it is the same reading
     aligner.readings.close()
     assert aligner.align(clip, TEXT, "en") == shared  # to one that its process makes
-    assert count_speakers(aligner) == 1
+    assert count_speakers() == 1
 
 
 def test_what_it_cant_read() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import psutil
 import pytest
 from aligned_speech import KnownVoice
+from aligner_process import find_aligner
 
 from studio.audio.clip import Clip, write_wav
 from studio.errors import SpeechFailed, StorageFailed
@@ -36,14 +37,6 @@ def aligner() -> Iterator[WordAligner]:
     found = WordAligner()
     yield found
     found.close()
-
-
-def find_child() -> psutil.Process:
-    """The aligner's process."""
-    (child,) = [
-        one for one in psutil.Process().children() if "studio.hearing.word_aligner" in one.cmdline()
-    ]
-    return child
 
 
 def wait_until_gone(child: psutil.Process) -> None:
@@ -82,7 +75,7 @@ def times(found: Alignment) -> list[float]:
 @pytest.mark.skipif(not hasattr(os, "nice"), reason="no priorities here")
 def test_it_gives_way_to_everything_else(aligner: WordAligner, clip: Clip) -> None:
     aligner.align(clip, TEXT)
-    assert find_child().nice() >= 15
+    assert find_aligner().nice() >= 15
 
 
 def test_it_ends_when_idle_and_starts_again(clip: Clip) -> None:
@@ -98,7 +91,7 @@ def test_it_ends_when_idle_and_starts_again(clip: Clip) -> None:
 
 def test_a_process_that_was_killed_is_replaced(aligner: WordAligner, clip: Clip) -> None:
     first = aligner.align(clip, TEXT)
-    child = find_child()
+    child = find_aligner()
     child.kill()
     wait_until_gone(child)
     assert aligner.align(clip, TEXT) == first
@@ -107,7 +100,7 @@ def test_a_process_that_was_killed_is_replaced(aligner: WordAligner, clip: Clip)
 def test_killed_while_it_works(aligner: WordAligner, clip: Clip) -> None:
     """One clear message, and the next take is aligned."""
     aligner.align(clip, TEXT)
-    child = find_child()
+    child = find_aligner()
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(aligner.align, make_long(clip), 40 * TEXT)
         wait_until_busy(child)
@@ -119,7 +112,7 @@ def test_killed_while_it_works(aligner: WordAligner, clip: Clip) -> None:
 
 def test_close_while_it_works(aligner: WordAligner, clip: Clip) -> None:
     aligner.align(clip, TEXT)
-    child = find_child()
+    child = find_aligner()
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(aligner.align, make_long(clip), 40 * TEXT)
         wait_until_busy(child)

@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from io import BytesIO
-from time import process_time
+from time import thread_time
 
 import pytest
 from growth import assert_linear
@@ -159,10 +159,10 @@ def test_a_project_that_is_larger_already_may_become_smaller() -> None:
 def test_so_many_replacements_are_refused() -> None:
     document = dialog_of(*["The river is quiet."] * 1_000)
     swap = [{"op": "replace", "find": "river", "with": "pond"}] * 10_000
-    begun_s = process_time()
+    begun_s = thread_time()
     with pytest.raises(BadInput, match="too much for one edit"):
         edited(document, *swap)
-    assert process_time() - begun_s < 3
+    assert thread_time() - begun_s < 3
 
 
 def test_a_script_of_other_lines_is_merged_in_linear_time() -> None:
@@ -206,10 +206,10 @@ def test_the_last_cast_of_a_name_counts() -> None:
     ids=["many params", "long param", "long name", "invisible name", "long text"],
 )
 def test_a_line_takes_nothing_huge(fields) -> None:
-    begun_s = process_time()
+    begun_s = thread_time()
     with pytest.raises((BadInput, ScriptError)) as refused:
         parse_fields(fields)
-    assert process_time() - begun_s < 0.5
+    assert thread_time() - begun_s < 0.5
     assert len(str(refused.value)) < 300
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import process_time
+from time import thread_time
 
 import pytest
 from project_scenes import IDA, Bench, FullDisk, QuickDisk, document_of, ops, text_edit
@@ -47,9 +47,9 @@ def test_a_long_entry_is_read_at_once(tmp_path: Path) -> None:
     path = tmp_path / "edits.jsonl"
     journal = Journal(path, QuickDisk())
     start = journal.append({"rev": 1, "text": "x" * 3_000_000})
-    begun_s = process_time()
+    begun_s = thread_time()
     assert len(journal.read(start)["text"]) == 3_000_000
-    assert process_time() - begun_s < 0.5  # byte by byte it took two seconds
+    assert thread_time() - begun_s < 0.5  # byte by byte it took two seconds
     assert journal.append({"rev": 2}) > 3_000_000
     journal.close()
     assert [entry["rev"] for entry in read(path)[0]] == [1, 2]

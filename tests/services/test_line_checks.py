@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import process_time
+from time import thread_time
 
 import pytest
 import soundfile
@@ -73,9 +73,9 @@ def test_long_spoken_forms_in_many_lines_take_little_time(studio):
     session = studio.projects.create("Scene", read_dialog_text(text).dialog)
     said = {"op": "pronounce", "put": [{"written": "a", "spoken": "x" * 200}]}
     session.edit(ops(said), IDA, session.rev)
-    begun_s = process_time()
+    begun_s = thread_time()
     check_lines(session)
-    assert process_time() - begun_s < 2.0  # all 36 MB took 5 s
+    assert thread_time() - begun_s < 2.0  # all 36 MB took 5 s
 
 
 @pytest.mark.parametrize(

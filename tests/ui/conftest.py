@@ -45,14 +45,7 @@ FLAGS = [
 
 
 def pytest_collection_modifyitems(items):
-    """Put modules that drive the browser last; without one such tests are skipped.
-
-    One browser serves them all, and its event loop would stand in the way of asyncio tests that
-    follow.
-    """
-    here = Path(__file__).parent
-    driving = {item.path for item in items if item.get_closest_marker("browser")}
-    items.sort(key=lambda item: item.path.parent == here and item.path in driving)
+    """Without a browser, tests that drive one are skipped."""
     if BROWSER:
         return
     reason = "no Chromium found; name one in TABLEREAD_BROWSER"

@@ -24,6 +24,7 @@ CALM = """() => {
   document.querySelectorAll('dialog[open]').forEach((one) => one.close());
   document.querySelectorAll('.notice-close').forEach((one) => one.click());
   localStorage.removeItem('tableread.closed');
+  if (window.draft) window.draft = null;
   document.querySelector('#lines-view #find-close').click();
   if (!document.getElementById('script-draft').hidden)
     document.getElementById('draft-drop').click();
@@ -36,9 +37,17 @@ CALM = """() => {
 }"""
 """Closes all that a state opened."""
 
-DRAFT = """text => window.tableread.bus.emit('engine.changed', {
-  auto_reason: text, first_voices: [], downloads: {} })"""
-"""Says that the draft voice speaks, and why."""
+DRAFT = """text => {
+  const { bus } = window.tableread;
+  if (window.draft === undefined) {
+    const emit = bus.emit.bind(bus);
+    bus.emit = (name, parts) =>
+      emit(name, name === 'engine.changed' ? { ...parts, ...window.draft } : parts);
+  }
+  window.draft = { auto_reason: text, first_voices: [], downloads: {} };
+  bus.emit('engine.changed', {});
+}"""
+"""Says that the draft voice speaks, and why; the studio, which knows better, can't take it back."""
 
 BROKEN = {"name": "scene.json", "mimeType": "text/plain", "buffer": b"{ no"}
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from ui_steps import make, open_settings, ready, reopened, saved, violations
+from ui_steps import drawn, make, open_settings, ready, reopened, saved, violations
 
 pytestmark = pytest.mark.browser
 
@@ -198,6 +198,7 @@ def test_a_filter_shows_some_rows_and_has_a_way_out(page, write):
     shown = page.locator("#lines .line:not([hidden])")
     page.select_option("#filter", label="Failed")
     expect(shown).to_have_count(1)
+    drawn(page)
     assert page.locator("#filter option:checked").inner_text() == "Failed: 1"
     page.select_option("#filter", label="Mara")
     expect(shown).to_have_count(2)

@@ -2,7 +2,7 @@
 
 import pytest
 from playwright.sync_api import expect
-from ui_steps import fill, line_ids, saved, texts
+from ui_steps import drawn, fill, line_ids, saved, texts
 
 pytestmark = pytest.mark.browser
 
@@ -172,6 +172,7 @@ def test_pauses_are_changed_in_their_row_and_from_the_panel(page, write):
     seconds.fill("1.25")
     seconds.press("Enter")
     at(page, 2)
+    drawn(page)
     assert page.input_value("#field-before") == "1.25"
     page.fill("#field-after", "0.3")
     page.press("#field-after", "Enter")
@@ -290,6 +291,7 @@ def test_fields_of_several_lines_say_where_they_differ(page, write):
     page.click("#lines .line-grip >> nth=0")
     page.keyboard.press("Control+a")
     language = page.locator("#field-language")
+    drawn(page)
     assert language.locator("option:checked").inner_text() == "Mixed"
     assert page.get_attribute("#field-speaker", "placeholder") == "Mixed"
     assert page.locator("#params .param-number").first.get_attribute("placeholder") == "Mixed"
@@ -299,6 +301,7 @@ def test_fields_of_several_lines_say_where_they_differ(page, write):
         "code => window.tableread.project.lines.every(({ language }) => language === code)",
         arg=language.input_value(),
     )
+    drawn(page)
     assert language.locator("option:text-is('Mixed')").count() == 0
 
 
@@ -306,6 +309,7 @@ def test_a_language_that_the_voice_has_not_is_seen_and_can_be_changed(page, writ
     write("[Mara | lang:xx] One.", 1)
     page.click("#lines .line-grip")
     language = page.locator("#field-language")
+    drawn(page)
     assert language.locator("option:checked").inner_text() == "xx (not supported by this voice)"
     language.select_option("")
     page.wait_for_function("() => window.tableread.project.lines[0].language === null")

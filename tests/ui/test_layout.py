@@ -4,7 +4,7 @@ import pytest
 from page_states import DRAFT
 from playwright.sync_api import expect
 from test_directing import IN_SIGHT, scene
-from ui_steps import fill, make, reopened
+from ui_steps import drawn, fill, make, reopened
 
 pytestmark = pytest.mark.browser
 
@@ -16,15 +16,6 @@ SHIFTS = """() => {
       window.shifts.push({ value, moved: sources.map(moved) });
   }).observe({ type: 'layout-shift' });
 }"""
-TOLD = """() => {
-  const { bus, project } = window.tableread;
-  bus.on('engine.changed', () => { window.told = project.id; });
-}"""
-"""From now on `window.told` is the project whose event stream has said how the studio is.
-
-That takes back what a test made of it before.
-"""
-PAINTED = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
 LAST_WAVE = """() => {
   const row = document.querySelector('#lines .line:last-child');
   row.scrollIntoView();
@@ -51,26 +42,28 @@ WIDER = """place => [document.querySelector(place)]
 
 def test_the_notice_of_the_draft_voice_moves_nothing_and_is_closed_for_good(open_page):
     page = open_page()
-    page.evaluate(TOLD)
     fill(page, scene(6), 6)
-    page.wait_for_function("() => window.told === window.tableread.project.id")
     notice = page.locator(".notice[data-notice=draft]")
     page.evaluate(SHIFTS)
     for width in (1440, 1000, 390):
         page.set_viewport_size({"width": width, "height": 844})
-        page.evaluate(PAINTED)
+        drawn(page)
         page.evaluate("() => { window.shifts.length = 0; }")
         before = page.locator("#lines").bounding_box()
         page.evaluate(DRAFT, "No natural voice is here.")
         expect(notice).to_be_visible()
-        page.evaluate(PAINTED)
+        drawn(page)
         assert page.locator("#lines").bounding_box() == before
         page.evaluate(DRAFT, None)
         expect(notice).to_have_count(0)
-        page.evaluate(PAINTED)
+        drawn(page)
         assert [one for one in page.evaluate("() => window.shifts") if one["value"] > 0.001] == []
     page.evaluate(DRAFT, "No natural voice is here.")
-    notice.locator(".notice-close").click()
+    notice.locator(".notice-close").hover()
+    page.mouse.down()
+    page.evaluate(DRAFT, "No natural voice is here yet.")  # the button stays the same
+    page.mouse.up()
+    expect(notice).to_have_count(0)
     reopened(page)
     page.evaluate(DRAFT, "No natural voice is here either.")
     expect(notice).to_have_count(0)

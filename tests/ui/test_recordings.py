@@ -4,7 +4,7 @@ import base64
 
 import pytest
 import soundfile
-from ui_steps import saved, texts
+from ui_steps import drawn, saved, texts
 from voice_like import voice_like
 
 pytestmark = pytest.mark.browser
@@ -56,6 +56,7 @@ def test_a_missing_file_is_told_and_chosen_from_its_row(page, write, sound):
     assert texts(page) == ["One.", "door.wav", "Two."]
     assert page.inner_text(f"{AUDIO} .line-length") == "2.5 s"
     page.click(f"{AUDIO} .line-grip")
+    drawn(page)
     assert page.inner_text("#recording-name") == "door.wav"
     assert page.inner_text("#recording-length") == "2.5 s"
     assert page.is_hidden("#act-again")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import soundfile
+from ui_steps import drawn
 
 from studio.voices.library import SpeakerLibrary
 
@@ -114,6 +115,7 @@ def test_how_a_line_is_said_is_written_beside_it(page, write):
         "() => window.tableread.project.lines.every("
         "(line) => line.params.instruct === 'in a low voice')"
     )
+    drawn(page)
     assert page.is_hidden("#strays-part")
     page.fill("#field-instruct", "")
     page.keyboard.press("Tab")

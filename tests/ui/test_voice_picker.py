@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from ui_steps import NAMELESS, add_voice, open_picker, saved, studio_url, violations
+from ui_steps import NAMELESS, add_voice, drawn, open_picker, saved, studio_url, violations
 
 pytestmark = pytest.mark.browser
 
@@ -199,12 +199,14 @@ def test_lines_have_what_their_character_has_and_may_say_otherwise(page, write, 
     assert (kept["params"], kept["level_db"]) == ({"speed": 1.5}, -6)
     page.click("#lines .line-text >> nth=1")
     speed = "#params .param-number >> nth=0"
+    drawn(page)
     assert page.input_value(speed) == "1.5"
     page.fill(speed, "2")
     page.keyboard.press("Tab")
     page.wait_for_selector("#params .param-reset[title*='Tom’s own: 1.5']")
     page.click("#params .param-reset:not([hidden])")
     page.wait_for_function("() => !('speed' in window.tableread.project.lines[1].params)")
+    drawn(page)
     assert page.input_value(speed) == "1.5"
 
 

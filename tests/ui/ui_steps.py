@@ -151,9 +151,15 @@ def set_text(page: Page, number: int, text: str) -> None:
     )
 
 
+def drawn(page: Page) -> None:
+    """Wait until the page shows what it knows: panels are drawn after the next frame."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+
+
 def saved(page: Page) -> None:
-    """Wait until the studio has every edit."""
+    """Wait until the studio has every edit, and the page shows it."""
     page.wait_for_selector("#saved[data-state=saved]", state="attached")
+    drawn(page)
 
 
 def texts(page: Page) -> list[str]:

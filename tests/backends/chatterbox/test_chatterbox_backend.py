@@ -375,8 +375,8 @@ def check_cycles(variant: str, folder: Path, times: int) -> None:
     cycle(variant, folder, times, lambda: kept.append(measured()))
     settled, last = kept[min(4, times // 2)], kept[-1]
     assert last[0] - settled[0] < 40 * 1024 * 1024
-    assert last[1] == settled[1]
-    assert last[2] == settled[2]
+    assert last[1] <= settled[1]
+    assert last[2] <= settled[2]
 
 
 def test_unloading_gives_the_memory_back(tmp_path_factory) -> None:

@@ -30,7 +30,7 @@ from chatterbox_checkpoint import (
     whole,
 )
 from chatterbox_lines import ENGLISH, LANGUAGES, MULTILINGUAL, TURBO
-from contract import CHECKS
+from contract import CHECKS, new_threads
 from scenes import OpenStudio, finish
 
 from studio.app import main
@@ -245,7 +245,7 @@ def test_a_line_at_the_end_of_its_slot_is_marked(variant, tmp_path_factory):
 
 @OF_BOTH_STACKS
 def test_unload_stops_the_threads_and_frees_the_model(variant, folder):
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     backend = made_backend(variant, folder)
     with small_architecture(variant), one_thread():
         backend.load(lambda _progress: None)
@@ -253,10 +253,10 @@ def test_unload_stops_the_threads_and_frees_the_model(variant, folder):
     assert chunks_of(backend.speak(line))
     caches = weakref.ref(backend._runner._engine._core._slots.kv_cache)
     package = weakref.ref(backend._model._package)
-    assert threading.active_count() == before + 2
+    assert new_threads(before) == ["codec", "engine"]
     backend.unload()
     gc.collect()
-    assert threading.active_count() == before
+    assert new_threads(before) == []
     assert caches() is package() is None
     assert backend.health().alive
     with pytest.raises(ModelUnavailable, match="not loaded"):

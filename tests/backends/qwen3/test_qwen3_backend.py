@@ -276,7 +276,8 @@ def cycles(count: int) -> None:
         backend.unload()
         assert model() is None
     after = footprint()
-    assert after[1:] == before[1:]
+    assert after[1] <= before[1]
+    assert after[2] <= before[2]
     assert after[0] - before[0] < 20e6  # three models of few groups are 31 MB
 
 

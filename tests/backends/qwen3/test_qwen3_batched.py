@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
 
 import torch
-from contract import CHECKS, check_params_at_their_bounds
+from contract import CHECKS, check_params_at_their_bounds, new_threads
 from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
 from qwen3_speakers import (
     VOICES,
@@ -243,16 +243,16 @@ def spoken_or_raise(backend: Qwen3Backend, line: tuple[str, str, int]) -> Sample
 
 
 def test_unload_stops_the_threads_and_frees_the_model():
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     backend = made_backend()
     backend.load(lambda _progress: None)
     spoken(backend, LINES[0])
     decoder = weakref.ref(backend._model.codec_decoder)
     core = weakref.ref(backend._runner._engine._core)
-    assert threading.active_count() == before + 3
+    assert new_threads(before) == ["codec", "codec, streamed", "engine"]
     backend.unload()
     gc.collect()
-    assert threading.active_count() == before
+    assert new_threads(before) == []
     assert core() is decoder() is None
     assert backend.health().alive
     with pytest.raises(ModelUnavailable, match="not loaded"):
@@ -316,10 +316,10 @@ def test_where_lines_cannot_be_batched_each_is_made_alone(
     monkeypatch.setattr(where, fault)
     backend = made_backend()
     assert backend.capabilities.slots == SLOTS
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     backend.load(lambda _progress: None)
     assert backend.capabilities.slots is None
-    assert threading.active_count() == before
+    assert new_threads(before) == []
     assert re.search(f"speaks one line at a time: .*{reason}", caplog.text)
     assert np.array_equal(spoken(backend, LINES[0]), made_without_slots)
     backend.unload()
