@@ -136,8 +136,11 @@ class _InkReader(_GameReader):
 
 
 class _TweeReader(_GameReader):
-    _MACRO = regex.compile(r"<<.*?>>|\(\w++(?:-\w++)*+-?+:[^()]*\)|</?\w[^<>]*>|\$\w+")
-    _LINK = regex.compile(r"\[\[.*?\]\]")
+    # Not over a further opening: of many without an end, each would be followed to the row's end.
+    _MACRO = regex.compile(
+        r"<<(?:[^<>]++|<(?!<)|>(?!>))*+>>|\(\w++(?:-\w++)*+-?+:[^()]*\)|</?\w[^<>]*>|\$\w+"
+    )
+    _LINK = regex.compile(r"\[\[(?:[^\[\]]++|\[(?!\[)|\](?!\]))*+\]\]")
     _HOOK = regex.compile(r"^\[(?P<inside>[^\[\]]*)\]$")
     _DATA = frozenset({"storydata", "storystylesheet", "storyscript", "userscript"})
 

@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html.parser import HTMLParser
+from html import unescape
 from itertools import pairwise, takewhile
 
 import regex
@@ -99,11 +99,12 @@ def _write_tabs(rows: list[str], rule: int, inside: set[int], remarks: ImportNot
     return written.getvalue()
 
 
+_COMMENT = r"<!--(?>(?s:.*?)-->)"
 _SOURCE = regex.compile(
-    r"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype|html|head|body|p|div|h[1-6]|ul|ol|table|article"
+    rf"\s*+(?:<\?xml[^<>]*+>\s*+|{_COMMENT}\s*+)*+<(?:!doctype|html|head|body|p|div|h[1-6]|ul|ol|table|article"
     r"|section|speak|voice|span|dialog(?:ue)?|script|play|scene|conversation|transcript|line"
     r"|tw-storydata)\b[^<>]*>",
-    regex.IGNORECASE | regex.DOTALL,
+    regex.IGNORECASE,
 )
 _SPOKEN_BY = ("speaker", "character", "who")
 _SAID_SO = ("emotion", "tone", "delivery")
@@ -171,8 +172,7 @@ def show_source(text: str) -> str | None:
     source = _cut_plain_tags(source)
     _check_tags(source, _MOST_READ_TAGS)
     shown = _Shown()
-    shown.feed(source)
-    shown.close()
+    shown.read(source)
     joined = "".join(shown.parts)
     check_row_count(_SHOWN_ROW.subn("", joined)[1])
     rows = (" ".join(row.split()) for row in joined.splitlines())
@@ -202,48 +202,81 @@ def _direction(how: str | None) -> str:
     return f"{write_direction(how, is_first=True)} " if how else ""
 
 
-class _Shown(HTMLParser):
-    """The text of a page, with its headings, its pauses, and the names of SSML's voices."""
+# Each opening sign is followed to the next one at most, or a text of nothing else takes hours: a
+# tag goes on over "<" between quotes only, and so at most three of them over the same text.
+_TOKEN = regex.compile(
+    rf"""{_COMMENT} | <[!?][^<>]*+>
+    | <(?P<raw>script|style)\b[^<>]*+(?<!/)>(?:[^<]++|<(?!/?(?P=raw)))*+</(?P=raw)[^<>]*+>
+    | <(?P<end>/?)(?P<tag>[a-z][^\s/<>"']*+)
+      (?P<given>(?:[^<>"']++|"[^"]*+"|'[^']*+')*+(?=>)|[^<>]*+)>
+    | (?P<text><?[^<]*+)""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_ATTRIBUTE = regex.compile(
+    r"""(?P<key>[^\s=/"'][^\s=/]*+)"""
+    r"""(?:\s*+=\s*+(?:"(?P<value>[^"]*+)"|'(?P<value>[^']*+)'|(?!["'])(?P<value>\S++)))?"""
+)
+
+
+class _Shown:
+    """The text of a page, with its headings, its pauses, and the names of SSML's voices.
+
+    `html.parser` looks for the end of a tag through all of the text, once for each tag without one.
+    """
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
         self._hidden = 0
         self._is_lined = False
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def read(self, source: str) -> None:
+        commented, ends, rest = source.rpartition("-->")
+        # A comment without an end would be looked for through the rest, again and again.
+        for token in _TOKEN.finditer(commented + ends + rest.replace("<!--", "&lt;!--")):
+            if text := token["text"]:
+                self._show(unescape(text))
+            elif tag := token["tag"]:
+                self._read_tag(tag.lower(), token)
+
+    def _read_tag(self, tag: str, token: regex.Match[str]) -> None:
+        if not token["end"]:
+            given = _ATTRIBUTE.finditer(token["given"].removesuffix("/"))
+            self._begin(tag, {one["key"].lower(): unescape(one["value"] or "") for one in given})
+            if tag == "break":
+                self.parts.append(token[0])
+        if token["end"] or token["given"].endswith("/"):
+            self._end(tag)
+
+    def _begin(self, tag: str, given: dict[str, str]) -> None:
         if tag in _NO_TEXT:
             self._hidden += 1
         if tag in _BREAKS:
             self.parts.append("\n")
         if regex.fullmatch(r"h[1-6]", tag):
             self.parts.append("# " if tag == "h1" else "## ")
-        given = dict(attrs)
         if tag == "voice":
-            self.parts.append(f"{given.get('name') or ''}: ".removeprefix(": "))
+            self.parts.append(f"{given.get('name', '')}: ".removeprefix(": "))
         elif name := next((given[key] for key in _SPOKEN_BY if given.get(key)), None):
             how = next((given[key] for key in _SAID_SO if given.get(key)), None)
             self.parts.append(f"\n{name}: {_direction(how)}")
         elif tag == "mstts:express-as":
             self.parts.append(_direction(given.get("style")))
         elif tag == "tw-passagedata":
-            self.parts.append(f"\n\n:: {given.get('name') or ''}\n")
+            self.parts.append(f"\n\n:: {given.get('name', '')}\n")
         elif tag == "tw-storydata" and given.get("name"):
             self.parts.append(f":: StoryTitle\n{given['name']}\n")
         self._is_lined = tag in _LINED or (self._is_lined and tag not in _BREAKS)
-        if tag == "break":
-            self.parts.append(self.get_starttag_text() or "")
 
-    def handle_endtag(self, tag: str) -> None:
+    def _end(self, tag: str) -> None:
         if tag in _NO_TEXT:
             self._hidden = max(0, self._hidden - 1)
         if tag in _BREAKS:
             self.parts.append("\n\n")
 
-    def handle_data(self, data: str) -> None:
+    def _show(self, data: str) -> None:
         if not self._hidden:
             self.parts.append(data if self._is_lined else data.replace("\n", " "))
-        elif self.cdata_elem is None:
+        else:
             self.parts.append(data.count(_BREAK) * _BREAK)
 
 
