@@ -15,7 +15,7 @@ from itertools import pairwise, takewhile
 
 import regex
 
-from studio.dialog.directions import write_direction
+from studio.dialog.directions import word_set, write_direction
 from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.captions import Cue
 from studio.dialog.formats.encoding import check_row_count
@@ -23,6 +23,7 @@ from studio.dialog.formats.row_kinds import PREFACE_NOTICE, is_farewell, is_pref
 from studio.dialog.formats.tables import Role, check_cell_count, delimiter_of, role_of
 from studio.dialog.markup import check_marks, strip_markup
 from studio.dialog.model import check_line_count
+from studio.dialog.reading_limits import PATTERN_S, check_reading
 from studio.dialog.script import parse_header
 from studio.errors import NameRejected, ScriptError
 
@@ -108,32 +109,9 @@ _SOURCE = regex.compile(
 )
 _SPOKEN_BY = ("speaker", "character", "who")
 _SAID_SO = ("emotion", "tone", "delivery")
-_NO_TEXT = frozenset(("script", "style", "head", "nav", "footer", "aside", "button", "form"))
-_BREAKS = frozenset(
-    (
-        "p",
-        "div",
-        "br",
-        "li",
-        "tr",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "voice",
-        "article",
-        "section",
-        "line",
-        "scene",
-    )
-)
-
-
-_LINED = frozenset(
-    ("tw-passagedata", "dialog", "dialogue", "play", "scene", "conversation", "transcript")
-)
+_NO_TEXT = word_set("script style head nav footer aside button form")
+_BREAKS = word_set("p div br li tr h1 h2 h3 h4 h5 h6 voice article section line scene")
+_LINED = word_set("tw-passagedata dialog dialogue play scene conversation transcript")
 """What rows may stand in."""
 
 
@@ -164,7 +142,7 @@ def show_source(text: str) -> str | None:
     Raises:
         ScriptError: It has too many tags, or shows too many rows.
     """
-    if not _SOURCE.match(text) or "</" not in text:
+    if not _SOURCE.match(text, timeout=PATTERN_S) or "</" not in text:
         return None
     # As models write it, `<script>` around all holds a dialog; HTML's holds no tags.
     source = regex.sub(r"^\s*<script>", "<dialogue>", text, flags=regex.IGNORECASE)
@@ -232,22 +210,20 @@ class _Shown:
     def read(self, source: str) -> None:
         commented, ends, rest = source.rpartition("-->")
         # A comment without an end would be looked for through the rest, again and again.
-        for token in _TOKEN.finditer(commented + ends + rest.replace("<!--", "&lt;!--")):
-            if text := token["text"]:
-                self._show(unescape(text))
-            elif tag := token["tag"]:
-                self._read_tag(tag.lower(), token)
+        source = commented + ends + rest.replace("<!--", "&lt;!--")
+        for token in _TOKEN.finditer(source):
+            check_reading()
+            self._show(unescape(token["text"] or ""))
+            tag = (token["tag"] or "").lower()
+            if tag and not token["end"]:
+                self._begin(tag, token["given"].removesuffix("/"))
+                self.parts.append(token[0] if tag == "break" else "")
+            if tag and (token["end"] or token["given"].endswith("/")):
+                self._end(tag)
 
-    def _read_tag(self, tag: str, token: regex.Match[str]) -> None:
-        if not token["end"]:
-            given = _ATTRIBUTE.finditer(token["given"].removesuffix("/"))
-            self._begin(tag, {one["key"].lower(): unescape(one["value"] or "") for one in given})
-            if tag == "break":
-                self.parts.append(token[0])
-        if token["end"] or token["given"].endswith("/"):
-            self._end(tag)
-
-    def _begin(self, tag: str, given: dict[str, str]) -> None:
+    def _begin(self, tag: str, written: str) -> None:
+        found = _ATTRIBUTE.finditer(written)
+        given = {one["key"].lower(): unescape(one["value"] or "") for one in found}
         if tag in _NO_TEXT:
             self._hidden += 1
         if tag in _BREAKS:
