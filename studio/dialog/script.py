@@ -34,6 +34,7 @@ from studio.dialog.model import (
     spelling_notices,
     with_place,
 )
+from studio.dialog.reading_limits import check_reading
 from studio.dialog.tags import (
     SOUND_TAGS,
     cut_pauses,
@@ -395,6 +396,7 @@ class ScriptReader:
 
     def begin(self, header: Header, number: int) -> None:
         """Begin the line of a speaker, with the text that the header has."""
+        check_reading()
         self._draft = _LineDraft(header, number)
         self._draft_at = len(self._entries)
         self._append(self._draft)

@@ -207,8 +207,12 @@ class BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def handle_events(self) -> None:
-        """Note when a request has begun."""
+        """Note when a request has begun, which can ask whether its client waits for it."""
+        before = self.cycle
         super().handle_events()
+        cycle = self.cycle
+        if cycle is not None and cycle is not before:
+            cycle.scope["state"]["is_awaited"] = lambda: not cycle.disconnected
         if self._deadline is not None and self._has_request:
             self._stop_waiting()
             self._table.set_waiting(self, is_waiting=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ import threading
 from types import FrameType
 
 EXIT_INTERRUPTED = 130
+_END_S = 2.0
 
 _STOPPING = "Stopping: running work is ended. Press Ctrl+C again to stop at once."
 
@@ -31,3 +33,11 @@ def wait_for_interrupt() -> None:
         pass
     sys.stderr.write(f"{_STOPPING}\n")
     sys.stderr.flush()
+
+
+def end_in_time() -> None:
+    """End the process with 0, soon, even if a thread that nobody can stop is then at work."""
+    end = threading.Timer(_END_S, os._exit, (0,))
+    end.daemon = True
+    end.start()
+    atexit.register(end.cancel)  # called once all threads have ended

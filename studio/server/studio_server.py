@@ -28,7 +28,7 @@ from studio.server.announcement import announced
 from studio.server.connections import BoundedServer, SpaceServer, most_connections
 from studio.server.direct_route import DirectRoute
 from studio.server.error_responses import HANDLERS, error_response
-from studio.server.interrupt import wait_for_interrupt
+from studio.server.interrupt import end_in_time, wait_for_interrupt
 from studio.server.log_limit import limit_logs
 from studio.server.mcp_endpoint import is_installed as has_mcp
 from studio.server.middleware.admission import ConcurrencyLimitMiddleware
@@ -237,6 +237,7 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
             collect_garbage_again()
             studio.projects.start_resuming()
             wait_for_interrupt()
+            end_in_time()
         page.close()
         if entry.sessions is not None:
             entry.sessions.close()

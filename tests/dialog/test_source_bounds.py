@@ -1,5 +1,7 @@
 """Foreign sources that would take seconds or hundreds of megabytes are refused, or read at once."""
 
+import contextlib
+
 import pytest
 from growth import assert_linear, count_calls
 from hypothesis import given, settings
@@ -68,6 +70,61 @@ def test_a_long_row_of_a_game_takes_linear_time(before, row):
     assert_linear(
         lambda size: import_dialog((before + row.format(filler * size)).encode(), "a"), 8_000
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "piece", "after"),
+    [
+        ("<p><b>Ida:</b> ", "<a ", ""),
+        ("<p><b>Ida:</b> ", "<break ", ">"),
+        ("<p><b>Ida:</b> ", "<!--", ">"),
+        ("<p><b>Ida:</b> ", "</", ""),
+        ("<p></p>", '<p b="> " ', ""),
+        ("<p></p>", "<p ", '"\'>"'),
+        ("<p></p>", "<script>", ""),
+        ("<p></p><script>", "</", ""),
+        ("<speak>", "</", "</speak>"),
+        (":: P\n", "[[", ""),
+        (":: P\n", "<<", ""),
+    ],
+)
+def test_tags_without_an_end_take_linear_time(before, piece, after):
+    assert_linear(lambda size: read_any(before + piece * (size // len(piece)) + after), 48_000)
+
+
+def test_comments_before_a_page_are_passed_over_once():
+    """Twice as many ways for each comment more were tried before a text was no page."""
+    assert_linear(lambda count: read_any("<!-- -->" * count + "Ida: </p>"), 4_000)
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("<p title='a > b'>Ida: Hi.</p>", "Hi."),
+        ("<p class=it's>Ida: Hi, don't.</p>", "Hi, don't."),
+        ("<p>Ida: <!-- <p>No. <!-- No. -->Hi.</p>", "Hi."),
+        ("<p>Ida: Hi <!-- there.</p>", "Hi <!-- there."),
+        ("<p>Ida: 1 < 2 &amp;&lt; 3.</p>", "1 < 2 &< 3."),
+        ("<script>if (a < '<p>b</p>') c()</script ><p>Ida: Hi.</p>", "Hi."),
+        ("<p>Ida: Hi. <a href", "Hi. <a href"),
+    ],
+)
+def test_a_page_is_read_as_a_browser_shows_it(source, shown):
+    page = f"<div></div>{source}"
+    assert [line.text for line in read_dialog_text(page).dialog] == [shown]
+
+
+def test_the_names_of_tags_and_attributes_have_any_case_and_any_quotes():
+    page = "<SPEAK><Voice Name = 'Ida &amp; Bo'>Hi.</VOICE><line speaker=Tom who=\"X\">Ho.</line>"
+    assert [(line.speaker, line.text) for line in read_dialog_text(page).dialog] == [
+        ("Ida & Bo", "Hi."),
+        ("Tom", "Ho."),
+    ]
+
+
+def read_any(text: str) -> None:
+    with contextlib.suppress(ScriptError):
+        read_dialog_text(text)
 
 
 def test_a_long_message_of_a_chat_takes_linear_time():

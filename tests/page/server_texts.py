@@ -28,6 +28,7 @@ MODULES = (
     "dialog/directions.py",
     "dialog/model.py",
     "dialog/planning.py",
+    "dialog/reading_limits.py",
     "dialog/script.py",
     "dialog/tags.py",
     "dialog/formats/building.py",

@@ -25,6 +25,7 @@ from studio.dialog.model import (
     spelling_notices,
     with_place,
 )
+from studio.dialog.reading_limits import check_reading
 from studio.dialog.tags import cut_pauses
 from studio.errors import NameRejected, ScriptError
 
@@ -183,6 +184,7 @@ class DialogBuilder:
         return ParsedScript(Dialog(lines), self.remarks.notices() + spelling_notices(lines))
 
     def _append(self, line: Line) -> None:
+        check_reading()
         check_line_count(len(self._lines) + 1)
         self._lines.append(line)
 

@@ -56,6 +56,7 @@ from studio.dialog.formats.turns import has_closed_turns
 from studio.dialog.gaps import GAP
 from studio.dialog.items import parse_items, write_items, write_json_lines
 from studio.dialog.model import Audio, Dialog, Line, Notice, Speech, Unspoken
+from studio.dialog.reading_limits import check_reading, limited_reading
 from studio.dialog.script import parse_header, write_script
 from studio.errors import NameRejected, ScriptError
 from studio.storage.json_bounds import MAX_VALUES, has_too_many_values
@@ -284,6 +285,7 @@ class Imported:
 _DEFAULTS = ImportOptions()
 
 
+@limited_reading()
 def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULTS) -> Imported:
     """Read a dialog of any format and any common encoding: the one reader for files and text.
 
@@ -297,6 +299,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     Raises:
         ScriptError: It isn't a text file, is too large or no dialog, or a line is invalid; the
             message names the line and the remedy.
+        Cancelled: Nobody waits for it any more.
     """
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
@@ -310,6 +313,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     _check_json_size(text)
     text = write_turns(text) or take_script(text, remarks)
     text = show_source(text) or write_columns(text) or write_yaml_lines(text) or text
+    check_reading()
     foreign = _read_foreign(text, remarks, options)
     if foreign is not None:
         return foreign
@@ -321,6 +325,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
             return Imported(
                 chat.parsed.dialog, chat.parsed.notices, Format.SCRIPT, title, chat=True
             )
+    check_reading()
     text = cut_times(text, remarks)
     if delimiter_of(text) is None:
         text = cut_page_breaks(text, remarks)

@@ -9,7 +9,8 @@ import regex
 from studio.dialog.formats.building import FIRST_SPEAKER, DialogBuilder, ImportNotices
 from studio.dialog.formats.captions import Cue, NumberedLine, read_cue_list
 from studio.dialog.formats.encoding import check_row_count
-from studio.dialog.model import ParsedScript, UnspokenKind
+from studio.dialog.model import ParsedScript, UnspokenKind, check_line_length, with_place
+from studio.dialog.reading_limits import PATTERN_S
 from studio.dialog.script import parse_header
 from studio.errors import NameRejected, ScriptError
 
@@ -35,7 +36,7 @@ _NO_EVENTS = "The subtitles hold no lines that begin with “Dialogue:”."
 
 def is_ass(text: str) -> bool:
     """Whether text is a file of Advanced SubStation Alpha."""
-    return _ASS.match(text) is not None
+    return _ASS.match(text, timeout=PATTERN_S) is not None
 
 
 def read_ass(text: str, remarks: ImportNotices, *, min_gap_s: float) -> ParsedScript:
@@ -55,7 +56,7 @@ def read_ass(text: str, remarks: ImportNotices, *, min_gap_s: float) -> ParsedSc
 
 def find_ass_title(text: str) -> str | None:
     """What a file of subtitles calls itself; None if it doesn't say."""
-    found = _TITLED.search(text)
+    found = _TITLED.search(text, timeout=PATTERN_S)
     return found["title"].rstrip(" \t") if found else None
 
 
@@ -127,7 +128,7 @@ _NOTHING = "The Yarn file holds no lines such as “Anna: Good evening.”"
 
 def is_yarn(text: str) -> bool:
     """Whether text is a Yarn Spinner dialog: headers of a node, then `---`."""
-    return _YARN.match(text) is not None
+    return _YARN.match(text, timeout=PATTERN_S) is not None
 
 
 def read_yarn(text: str, remarks: ImportNotices) -> ParsedScript:
@@ -139,6 +140,8 @@ def read_yarn(text: str, remarks: ImportNotices) -> ParsedScript:
     builder = DialogBuilder(remarks)
     in_body = False
     for number, raw in enumerate(text.splitlines(), start=1):
+        with with_place(number):
+            check_line_length(len(raw))
         row = " ".join(raw.split())
         if row in ("---", "==="):
             in_body = row == "---"

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import regex
 
 from studio.dialog.formats.building import FIRST_SPEAKER, DialogBuilder, ImportNotices
-from studio.dialog.model import ParsedScript, UnspokenKind
+from studio.dialog.model import ParsedScript, UnspokenKind, check_line_length, with_place
+from studio.dialog.reading_limits import PATTERN_S
 from studio.dialog.script import parse_header
 from studio.errors import NameRejected, ScriptError
 
@@ -50,12 +51,12 @@ def read_game_script(text: str, remarks: ImportNotices) -> GameScript | None:
     Raises:
         ScriptError: Nothing is said in it, or a line is invalid.
     """
-    if _RENPY_LABEL.search(text) and _RENPY_SAID.search(text):
+    if _RENPY_LABEL.search(text, timeout=PATTERN_S) and _RENPY_SAID.search(text, timeout=PATTERN_S):
         return GameScript(_RenpyReader(remarks).read(text))
-    if _TWEE.match(text.lstrip()) and _TWEE.search(text):
+    if _TWEE.match(text.lstrip(), timeout=PATTERN_S) and _TWEE.search(text, timeout=PATTERN_S):
         reader = _TweeReader(remarks)
         return GameScript(reader.read(text), reader.title)
-    if _INK_KNOT.search(text) and _INK_FLOW.search(text):
+    if _INK_KNOT.search(text, timeout=PATTERN_S) and _INK_FLOW.search(text, timeout=PATTERN_S):
         return GameScript(_InkReader(remarks).read(text))
     return None
 
@@ -66,10 +67,13 @@ class _GameReader:
     def __init__(self, remarks: ImportNotices) -> None:
         self._remarks = remarks
         self._builder = DialogBuilder(remarks)
+        self._is_code = False
 
     def read(self, text: str) -> ParsedScript:
         for number, raw in enumerate(text.splitlines(), start=1):
             if row := raw.strip():
+                with with_place(number):
+                    check_line_length(0 if self._is_code else len(row))
                 self._read(row, number)
         return self._builder.finish(nothing_found=_NOTHING)
 
@@ -136,8 +140,11 @@ class _InkReader(_GameReader):
 
 
 class _TweeReader(_GameReader):
-    _MACRO = regex.compile(r"<<.*?>>|\(\w++(?:-\w++)*+-?+:[^()]*\)|</?\w[^<>]*>|\$\w+")
-    _LINK = regex.compile(r"\[\[.*?\]\]")
+    # Not over a further opening: of many without an end, each would be followed to the row's end.
+    _MACRO = regex.compile(
+        r"<<(?:[^<>]++|<(?!<)|>(?!>))*+>>|\(\w++(?:-\w++)*+-?+:[^()]*\)|</?\w[^<>]*>|\$\w+"
+    )
+    _LINK = regex.compile(r"\[\[(?:[^\[\]]++|\[(?!\[)|\](?!\]))*+\]\]")
     _HOOK = regex.compile(r"^\[(?P<inside>[^\[\]]*)\]$")
     _DATA = frozenset({"storydata", "storystylesheet", "storyscript", "userscript"})
 
@@ -145,7 +152,6 @@ class _TweeReader(_GameReader):
         super().__init__(remarks)
         self.title: str | None = None
         self._passage = ""
-        self._is_code = False
 
     def _read(self, row: str, number: int) -> None:
         if row.startswith("::") and (head := _TWEE_HEAD.fullmatch(row)):

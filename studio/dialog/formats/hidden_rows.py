@@ -15,7 +15,7 @@ _SIGNS = ("[[", "/*", "<!--", ">", "==", "--", "**", "~~")
 _CLOSES = {"[[": "]]", "/*": "*/", "<!--": "-->"}
 _COMMENT, _COMMENT_END = "<!--", "-->"
 _RULED = regex.compile(r"[=*~-]{2,}\s+(?P<text>[\p{Lu}\p{N}][^=*~]{0,80}?)\s+[=*~-]{2,}")
-_CENTRED = regex.compile(r">\s*(?P<text>[^<>]*[^<>\s])\s*<|>\s*(?P<text>\p{Lu}[\p{Lu}\s]*\bTO:)")
+_CENTRED = regex.compile(r">\s*+(?P<text>[^<>]++)<|>\s*+(?P<text>\p{Lu}[\p{Lu}\s]*\bTO:)")
 
 
 def write_hidden_rows(rows: list[Row]) -> list[Row]:
@@ -68,7 +68,7 @@ def _divide_comments(row: Row) -> list[Row]:
 
 def _write_ruled(row: str) -> str:
     if centred := _CENTRED.fullmatch(row):
-        return f"#> {centred['text']}"
+        return f"#> {centred['text'].rstrip()}"
     ruled = _RULED.fullmatch(row)
     return f"## {ruled['text']}" if ruled else row
 

@@ -14,6 +14,7 @@ from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.row_kinds import PREFACE_NOTICE, header_of
 from studio.dialog.markup import check_marks, strip_markup
 from studio.dialog.model import MAX_LINES, check_line_count, name_key
+from studio.dialog.reading_limits import PATTERN_S
 from studio.errors import ScriptError
 
 _THOUGHT = regex.compile(
@@ -48,7 +49,7 @@ def write_turns(text: str) -> str | None:
     """
     if not ("<|" in text or "[INST]" in text or "<start_of" in text or "## " in text):
         return None
-    found = list(islice(_TURN.finditer(text), MAX_LINES + 1))
+    found = list(islice(_TURN.finditer(text, timeout=PATTERN_S), MAX_LINES + 1))
     before = text[: found[0].start()] if found else ""
     if len(found) < _FEWEST_TURNS or _SIGNS.sub("", before).strip():
         return None
@@ -73,7 +74,7 @@ def take_script(text: str, remarks: ImportNotices) -> str:
 
     Rows keep their numbers; a notice names those that are left out.
     """
-    if thought := _THOUGHT.match(text):
+    if thought := _THOUGHT.match(text, timeout=PATTERN_S):
         rows = text.splitlines()
         for idx in range(len(thought[0].splitlines())):
             _leave(rows, idx, remarks)

@@ -10,12 +10,12 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html.parser import HTMLParser
+from html import unescape
 from itertools import pairwise, takewhile
 
 import regex
 
-from studio.dialog.directions import write_direction
+from studio.dialog.directions import word_set, write_direction
 from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.captions import Cue
 from studio.dialog.formats.encoding import check_row_count
@@ -23,6 +23,7 @@ from studio.dialog.formats.row_kinds import PREFACE_NOTICE, is_farewell, is_pref
 from studio.dialog.formats.tables import Role, check_cell_count, delimiter_of, role_of
 from studio.dialog.markup import check_marks, strip_markup
 from studio.dialog.model import check_line_count
+from studio.dialog.reading_limits import PATTERN_S, check_reading
 from studio.dialog.script import parse_header
 from studio.errors import NameRejected, ScriptError
 
@@ -99,40 +100,18 @@ def _write_tabs(rows: list[str], rule: int, inside: set[int], remarks: ImportNot
     return written.getvalue()
 
 
+_COMMENT = r"<!--(?>(?s:.*?)-->)"
 _SOURCE = regex.compile(
-    r"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype|html|head|body|p|div|h[1-6]|ul|ol|table|article"
+    rf"\s*+(?:<\?xml[^<>]*+>\s*+|{_COMMENT}\s*+)*+<(?:!doctype|html|head|body|p|div|h[1-6]|ul|ol|table|article"
     r"|section|speak|voice|span|dialog(?:ue)?|script|play|scene|conversation|transcript|line"
     r"|tw-storydata)\b[^<>]*>",
-    regex.IGNORECASE | regex.DOTALL,
+    regex.IGNORECASE,
 )
 _SPOKEN_BY = ("speaker", "character", "who")
 _SAID_SO = ("emotion", "tone", "delivery")
-_NO_TEXT = frozenset(("script", "style", "head", "nav", "footer", "aside", "button", "form"))
-_BREAKS = frozenset(
-    (
-        "p",
-        "div",
-        "br",
-        "li",
-        "tr",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "voice",
-        "article",
-        "section",
-        "line",
-        "scene",
-    )
-)
-
-
-_LINED = frozenset(
-    ("tw-passagedata", "dialog", "dialogue", "play", "scene", "conversation", "transcript")
-)
+_NO_TEXT = word_set("script style head nav footer aside button form")
+_BREAKS = word_set("p div br li tr h1 h2 h3 h4 h5 h6 voice article section line scene")
+_LINED = word_set("tw-passagedata dialog dialogue play scene conversation transcript")
 """What rows may stand in."""
 
 
@@ -163,7 +142,7 @@ def show_source(text: str) -> str | None:
     Raises:
         ScriptError: It has too many tags, or shows too many rows.
     """
-    if not _SOURCE.match(text) or "</" not in text:
+    if not _SOURCE.match(text, timeout=PATTERN_S) or "</" not in text:
         return None
     # As models write it, `<script>` around all holds a dialog; HTML's holds no tags.
     source = regex.sub(r"^\s*<script>", "<dialogue>", text, flags=regex.IGNORECASE)
@@ -171,8 +150,7 @@ def show_source(text: str) -> str | None:
     source = _cut_plain_tags(source)
     _check_tags(source, _MOST_READ_TAGS)
     shown = _Shown()
-    shown.feed(source)
-    shown.close()
+    shown.read(source)
     joined = "".join(shown.parts)
     check_row_count(_SHOWN_ROW.subn("", joined)[1])
     rows = (" ".join(row.split()) for row in joined.splitlines())
@@ -202,48 +180,79 @@ def _direction(how: str | None) -> str:
     return f"{write_direction(how, is_first=True)} " if how else ""
 
 
-class _Shown(HTMLParser):
-    """The text of a page, with its headings, its pauses, and the names of SSML's voices."""
+# Each opening sign is followed to the next one at most, or a text of nothing else takes hours: a
+# tag goes on over "<" between quotes only, and so at most three of them over the same text.
+_TOKEN = regex.compile(
+    rf"""{_COMMENT} | <[!?][^<>]*+>
+    | <(?P<raw>script|style)\b[^<>]*+(?<!/)>(?:[^<]++|<(?!/?(?P=raw)))*+</(?P=raw)[^<>]*+>
+    | <(?P<end>/?)(?P<tag>[a-z][^\s/<>"']*+)
+      (?P<given>(?:[^<>"']++|"[^"]*+"|'[^']*+')*+(?=>)|[^<>]*+)>
+    | (?P<text><?[^<]*+)""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_ATTRIBUTE = regex.compile(
+    r"""(?P<key>[^\s=/"'][^\s=/]*+)"""
+    r"""(?:\s*+=\s*+(?:"(?P<value>[^"]*+)"|'(?P<value>[^']*+)'|(?!["'])(?P<value>\S++)))?"""
+)
+
+
+class _Shown:
+    """The text of a page, with its headings, its pauses, and the names of SSML's voices.
+
+    `html.parser` looks for the end of a tag through all of the text, once for each tag without one.
+    """
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
         self._hidden = 0
         self._is_lined = False
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def read(self, source: str) -> None:
+        commented, ends, rest = source.rpartition("-->")
+        # A comment without an end would be looked for through the rest, again and again.
+        source = commented + ends + rest.replace("<!--", "&lt;!--")
+        for token in _TOKEN.finditer(source):
+            check_reading()
+            self._show(unescape(token["text"] or ""))
+            tag = (token["tag"] or "").lower()
+            if tag and not token["end"]:
+                self._begin(tag, token["given"].removesuffix("/"))
+                self.parts.append(token[0] if tag == "break" else "")
+            if tag and (token["end"] or token["given"].endswith("/")):
+                self._end(tag)
+
+    def _begin(self, tag: str, written: str) -> None:
+        found = _ATTRIBUTE.finditer(written)
+        given = {one["key"].lower(): unescape(one["value"] or "") for one in found}
         if tag in _NO_TEXT:
             self._hidden += 1
         if tag in _BREAKS:
             self.parts.append("\n")
         if regex.fullmatch(r"h[1-6]", tag):
             self.parts.append("# " if tag == "h1" else "## ")
-        given = dict(attrs)
         if tag == "voice":
-            self.parts.append(f"{given.get('name') or ''}: ".removeprefix(": "))
+            self.parts.append(f"{given.get('name', '')}: ".removeprefix(": "))
         elif name := next((given[key] for key in _SPOKEN_BY if given.get(key)), None):
             how = next((given[key] for key in _SAID_SO if given.get(key)), None)
             self.parts.append(f"\n{name}: {_direction(how)}")
         elif tag == "mstts:express-as":
             self.parts.append(_direction(given.get("style")))
         elif tag == "tw-passagedata":
-            self.parts.append(f"\n\n:: {given.get('name') or ''}\n")
+            self.parts.append(f"\n\n:: {given.get('name', '')}\n")
         elif tag == "tw-storydata" and given.get("name"):
             self.parts.append(f":: StoryTitle\n{given['name']}\n")
         self._is_lined = tag in _LINED or (self._is_lined and tag not in _BREAKS)
-        if tag == "break":
-            self.parts.append(self.get_starttag_text() or "")
 
-    def handle_endtag(self, tag: str) -> None:
+    def _end(self, tag: str) -> None:
         if tag in _NO_TEXT:
             self._hidden = max(0, self._hidden - 1)
         if tag in _BREAKS:
             self.parts.append("\n\n")
 
-    def handle_data(self, data: str) -> None:
+    def _show(self, data: str) -> None:
         if not self._hidden:
             self.parts.append(data if self._is_lined else data.replace("\n", " "))
-        elif self.cdata_elem is None:
+        else:
             self.parts.append(data.count(_BREAK) * _BREAK)
 
 

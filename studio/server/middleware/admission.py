@@ -14,6 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from studio.dialog.reading_limits import is_awaited
 from studio.server.error_responses import error_response
 from studio.server.middleware.places import Places, client_network
 from studio.server.policies import RequestClass, policy_of
@@ -366,6 +367,7 @@ class ConcurrencyLimitMiddleware:
             place.leave()
             await send(message)
 
+        is_awaited.set(scope.get("state", {}).get("is_awaited", is_awaited.get()))
         try:
             await self._app(scope, receive, send_left)
         finally:
