@@ -337,12 +337,12 @@ class WeightFile:
 
     Attributes:
         path: In its model.
-        size_bytes: The most that it may have; exactly that, in a release. None binds nothing.
+        size_bytes: The most that it may have; exactly that, in a release. 0 binds nothing.
         sha256: Of its content; empty where nobody has published it.
     """
 
     path: str
-    size_bytes: int | None = None
+    size_bytes: int = 0
     sha256: str = ""
 
 

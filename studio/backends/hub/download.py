@@ -127,6 +127,8 @@ def _hub_message(name: str, place: str, error: Exception) -> str:
     match error:
         case HfHubHTTPError() if place:
             return f"{place} can't be had ({error.response.status_code}); try again later."
+        case httpx.RequestError() if place:
+            return f"{place} can't be reached; check the network and try again."
         case HFValidationError():
             return f"“{name}” is neither a folder nor a model's name on the hub (owner/model)."
         case OfflineModeIsEnabled():
@@ -152,9 +154,8 @@ def _hub_message(name: str, place: str, error: Exception) -> str:
                 f"in a few minutes, {_elsewhere(name)}."
             )
         case _:
-            place = place or f"The hub at {constants.ENDPOINT}"
             return (
-                f"{place} can't be reached for the model {name}, or the "
+                f"The hub at {constants.ENDPOINT} can't be reached for the model {name}, or the "
                 f"connection broke; check the network and try again (what has come is kept), "
                 f"{_elsewhere(name)}."
             )
@@ -262,11 +263,10 @@ def download(
     place = RELEASE_URL.format(name=name, tag=revision) if source.is_release else ""
     with hub_faults(name, place), _open_client(with_token=not place) as client:
         if place:
-            stated = source.stated.values()
             commit = revision or ""
             files = [
-                HubFile(one.path, place + one.path, one.size_bytes or 0, one.sha256)
-                for one in stated
+                HubFile(one.path, place + one.path, one.size_bytes, one.sha256)
+                for one in source.stated.values()
             ]
         else:
             progress(LoadProgress(f"Asking the hub for {name}"))
@@ -342,7 +342,7 @@ def _check_status(answer: httpx.Response) -> None:
 
 def _hold_to(stated: WeightFile, file: HubFile) -> HubFile:
     """A file of the hub with what a catalogue states of it, which refuses another one."""
-    is_long = stated.size_bytes is not None and file.size_bytes > stated.size_bytes
+    is_long = 0 < stated.size_bytes < file.size_bytes
     if is_long or (len(file.etag) == len(stated.sha256) and file.etag != stated.sha256):
         raise ModelUnavailable(
             f"The hub has another file {file.path} than this studio knows; update the studio."
@@ -446,10 +446,9 @@ def fetch_file(client: httpx.Client, file: HubFile, partial: Path, meter: Downlo
             partial.unlink()
         raise
     if not _is_whole(partial, file):
-        fault = "longer than stated" if _size_bytes(partial) > file.size_bytes else "broken"
         partial.unlink()
         raise ModelUnavailable(
-            f"The file {file.path} arrived {fault} and was thrown away; try again to download it "
+            f"The file {file.path} arrived broken and was thrown away; try again to download it "
             "once more."
         )
 
@@ -509,31 +508,24 @@ def fetch_archive(
         Cancelled: `progress` raised it.
     """
     packed = folder.with_name(f"{folder.name}.zip.partial")
-    with hub_faults(url, url), _refusals(url):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with _open_client(with_token=False) as client:
+    try:
+        with hub_faults(url, url), _open_client(with_token=False) as client:
+            folder.parent.mkdir(parents=True, exist_ok=True)
             file = HubFile(folder.name, url, _archive_size_bytes(client, url), sha256)
             _check_room(folder.parent, [file])
             meter = DownloadMeter(progress, total_bytes=file.size_bytes)
             meter.begin(file.path, have_bytes=_size_bytes(packed))
             fetch_file(client, file, packed, meter)
-        _unpack(packed, folder)
-        packed.unlink()
-
-
-@contextmanager
-def _refusals(url: str) -> Iterator[None]:
-    """Raise `ModelUnavailable` where there is no such zip, or its size isn't known."""
-    try:
-        yield
-    except (httpx.HTTPStatusError, KeyError, zipfile.BadZipFile) as error:
+            _unpack(packed, folder)
+            packed.unlink()
+    except (KeyError, zipfile.BadZipFile) as error:
         raise ModelUnavailable(f"{url} can't be had ({error}); try again later.") from error
 
 
 def _archive_size_bytes(client: httpx.Client, url: str) -> int:
     # Asked by GET, as addresses that are signed for one are not for HEAD.
     with client.stream("GET", url) as answer:
-        answer.raise_for_status()
+        _check_status(answer)
         return int(answer.headers["Content-Length"])
 
 

@@ -144,9 +144,7 @@ def add_sources(entry: dict[str, Any]) -> None:
         needs = tuple(file.path for file in files.values())
         sources.append(WeightSource(needs=needs, files=files, **source))
     entry["sources"] = tuple(sources)
-    entry["size_bytes"] = sum(
-        file.size_bytes or 0 for source in sources for file in source.files.values()
-    )
+    entry["size_bytes"] = sum(one.size_bytes for each in sources for one in each.files.values())
 
 
 def _label(voice: str) -> str:
