@@ -376,8 +376,11 @@ def _parse(content: bytes) -> SpeakerRecord:
 
 
 def _is_edited_by_hand(read: SpeakerRecord, whole: SpeakerRecord) -> bool:
-    """Whether one bit made another letter of a text that people write, and nothing else."""
-    texts = {"name", "transcript", "language", "preset", "description", "colour", "tags"}
+    """Whether one bit made another letter of a text that people write, and nothing else.
+
+    Not of a name, as the voice would be left out where another one is named so.
+    """
+    texts = {"transcript", "language", "preset", "description", "colour", "tags"}
     fields = (one.model_dump(exclude=texts, exclude_unset=True) for one in (read, whole))
     return read.model_fields_set == whole.model_fields_set and next(fields) == next(fields)
 
