@@ -306,16 +306,16 @@ def _listing(
         info = read_json(body)
         commit = info["sha"]
         files = [_hub_file(name, commit, row) for row in info["siblings"]]
-        is_hub = _HASH.fullmatch(commit) and all(map(_is_safe, files))
+        here = snapshot(name, revision)
+        patterns = [_chosen_pattern(name, need, files, here) for need in source.needs]
+        wanted = [file for file in files if any(fnmatchcase(file.path, one) for one in patterns)]
+        is_hub = _HASH.fullmatch(commit) and all(map(_is_safe, wanted))
     except (ValueError, TypeError, LookupError, AttributeError):
         is_hub = None
     if not is_hub:
         raise ModelUnavailable(
             f"{constants.ENDPOINT} doesn't answer like a model hub; correct HF_ENDPOINT."
         )
-    here = snapshot(name, revision)
-    patterns = [_chosen_pattern(name, need, files, here) for need in source.needs]
-    wanted = [file for file in files if any(fnmatchcase(file.path, one) for one in patterns)]
     stated = source.stated
     bound = (_hold_to(stated[file.path], file) if file.path in stated else file for file in wanted)
     return commit, sorted(bound, key=lambda file: file.size_bytes)
@@ -367,7 +367,7 @@ def _chosen_pattern(name: str, need: str, files: Sequence[HubFile], here: Path |
 
 def _hub_file(name: str, commit: str, row: Any) -> HubFile:
     path, size_bytes = row["rfilename"], row.get("size", 0)
-    etag = row["lfs"]["sha256"] if row.get("lfs") else row["blobId"]
+    etag = row["lfs"]["sha256"] if row.get("lfs") else row.get("blobId", "")
     if type(size_bytes) is not int or size_bytes < 0:
         raise ValueError("its size is no number of bytes")
     return HubFile(path, hf_hub_url(name, path, revision=commit), size_bytes, etag)
