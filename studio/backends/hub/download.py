@@ -36,6 +36,7 @@ from studio.storage.disk import hash_file, read_json
 
 _REPORT_EVERY_S = 0.2
 _ANSWER_WITHIN_S = 60.0
+_MAX_ANSWER_BYTES = 10_000_000  # the list of 30,000 files is shorter
 _BLOCK_BYTES = 1 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -230,9 +231,6 @@ def _backoff_s(state: RetryCallState) -> float:
 SPARE_BYTES = 200_000_000
 """Free bytes that must be left on the disk after a download."""
 
-MAX_LISTING_BYTES = 10_000_000
-"""Longest answer about a model: 30,000 files have fewer."""
-
 RELEASE_URL = "https://github.com/{name}/releases/download/{tag}/"
 
 _HASH = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
@@ -309,15 +307,13 @@ def _listing(
         here = snapshot(name, revision)
         patterns = [_chosen_pattern(name, need, files, here) for need in source.needs]
         wanted = [file for file in files if any(fnmatchcase(file.path, one) for one in patterns)]
-        is_hub = _HASH.fullmatch(commit) and all(map(_is_safe, wanted))
-    except (ValueError, TypeError, LookupError, AttributeError):
-        is_hub = None
-    if not is_hub:
+        if not _HASH.fullmatch(commit) or not all(map(_is_safe, wanted)):
+            raise ValueError("it leads out of the model's folder")
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise ModelUnavailable(
             f"{constants.ENDPOINT} doesn't answer like a model hub; correct HF_ENDPOINT."
-        )
-    stated = source.stated
-    bound = (_hold_to(stated[file.path], file) if file.path in stated else file for file in wanted)
+        ) from error
+    bound = (_hold_to(source, file) for file in wanted)
     return commit, sorted(bound, key=lambda file: file.size_bytes)
 
 
@@ -328,7 +324,7 @@ def _ask(client: httpx.Client, url: str) -> bytes:
         _check_status(answer)
         for block in answer.iter_raw():
             body += block
-            if len(body) > MAX_LISTING_BYTES or time.monotonic() > until_s:
+            if len(body) > _MAX_ANSWER_BYTES or time.monotonic() > until_s:
                 raise ValueError("it has no end")
     return body
 
@@ -340,8 +336,9 @@ def _check_status(answer: httpx.Response) -> None:
     hf_raise_for_status(httpx.Response(answer.status_code, headers=headers, request=answer.request))
 
 
-def _hold_to(stated: WeightFile, file: HubFile) -> HubFile:
+def _hold_to(source: WeightSource, file: HubFile) -> HubFile:
     """A file of the hub with what a catalogue states of it, which refuses another one."""
+    stated = source.stated.get(file.path, WeightFile(file.path))
     is_long = 0 < stated.size_bytes < file.size_bytes
     if is_long or (len(file.etag) == len(stated.sha256) and file.etag != stated.sha256):
         raise ModelUnavailable(
