@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.engine_table import figures_row, middle_of
 from benchmarks.metrics import EngineMetrics
 from studio.audio.clip import Clip
-from studio.backends.base import Conditioning, SpeechRequest
+from studio.backends.base import Conditioning, SpeechRequest, WeightSource
 from studio.backends.device import memory_used_bytes
 from studio.backends.espeak.phonemizer import Phonemizer
 from studio.backends.sherpa.backend import SherpaBackend
@@ -89,8 +89,9 @@ def _at_hand(model: CatalogueModel, stack: ExitStack) -> CatalogueModel:
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     write_kokoro(folder, _SYMBOLS)
-    files = {role: path for role, path in model.sources[0].files.items() if role != "lexicon"}
-    return replace(model, sources=(replace(model.sources[0], model=str(folder), files=files),))
+    files = {role: file for role, file in model.sources[0].files.items() if role != "lexicon"}
+    needs = tuple(file.path for file in files.values())
+    return replace(model, sources=(WeightSource(str(folder), needs, files),))
 
 
 def _voice() -> Voice:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from studio.backends.sherpa.catalogue import HubSource
+from studio.backends.base import WeightFile, WeightSource
 from studio.hearing.model_catalogue import HearingModel, Purpose
 
 FOLDER = Path(__file__).parent / "hearing" / "draft_ears"
@@ -24,6 +24,12 @@ def catalogue(folder: Path = FOLDER) -> Mapping[str, HearingModel]:
         weights_licence="MIT",
         size_bytes=(folder / "model.onnx").stat().st_size if folder.is_dir() else 0,
         word_times=True,
-        sources=(HubSource(str(folder), {"model": "model.onnx", "tokens": "tokens.txt"}),),
+        sources=(
+            WeightSource(
+                str(folder),
+                ("model.onnx", "tokens.txt"),
+                {"model": WeightFile("model.onnx"), "tokens": WeightFile("tokens.txt")},
+            ),
+        ),
     )
     return {model.name: model}

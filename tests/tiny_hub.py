@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from studio.backends.base import WeightFile, WeightSource
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -28,7 +30,7 @@ def safetensors(n_bytes: int) -> bytes:
 
 @dataclass
 class TinyHub:
-    """What the hub holds and how it misbehaves.
+    """What the hub holds, its releases on GitHub too, and how it misbehaves.
 
     Attributes:
         files: Content by path.
@@ -53,8 +55,16 @@ class TinyHub:
 
     @contextmanager
     def serving(self, monkeypatch: pytest.MonkeyPatch, cache: Path) -> Iterator[None]:
-        """Stand in for the hub, with a cache of its own, until the block ends."""
+        """Stand in for the hub, with a cache of its own, until the block ends.
+
+        The catalogues then state the files that this one holds.
+        """
         endpoint = self.start()
+        monkeypatch.setattr(WeightSource, "stated", property(self._state))
+        monkeypatch.setattr(
+            "studio.backends.hub.download.RELEASE_URL",
+            f"{endpoint}/{{name}}/resolve/{COMMIT}/",
+        )
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", endpoint)
         monkeypatch.setattr(
             "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
@@ -63,6 +73,13 @@ class TinyHub:
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
         yield
         self.stop()
+
+    def _state(self, source: WeightSource) -> dict[str, WeightFile]:
+        held = {path: self.files[path] for path in source.needs if path in self.files}
+        return {
+            path: WeightFile(path, len(content), hashlib.sha256(content).hexdigest())
+            for path, content in held.items()
+        }
 
     def start(self) -> str:
         """Serve in a thread; the endpoint."""

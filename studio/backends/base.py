@@ -332,11 +332,41 @@ class FetchesWeights(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class WeightFile:
+    """A file of weights, as a catalogue states it.
+
+    Attributes:
+        path: In its model.
+        size_bytes: The most that it may have; exactly that, in a release. 0 binds nothing.
+        sha256: Of its content; empty where nobody has published it.
+    """
+
+    path: str
+    size_bytes: int = 0
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class WeightSource:
-    """Where weights come from, and the patterns of their files; see `fetch_weights`."""
+    """Where weights come from, and the patterns of their files; see `fetch_weights`.
+
+    Attributes:
+        source: A name on the hub as `owner/model` or `owner/model@revision`, a local folder, or
+            a release on GitHub as `owner/name@tag`.
+        files: Of a model of a catalogue, by what sherpa-onnx calls each.
+        commit: Of the hub, that a catalogue asks for; None for the newest.
+    """
 
     source: str
     needs: tuple[str, ...]
+    files: Mapping[str, WeightFile] = field(default_factory=dict)
+    commit: str | None = None
+    is_release: bool = False
+
+    @property
+    def stated(self) -> Mapping[str, WeightFile]:
+        """What a catalogue states of the files, by their paths."""
+        return {file.path: file for file in self.files.values()}
 
 
 @runtime_checkable

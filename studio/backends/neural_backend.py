@@ -120,7 +120,7 @@ class NeuralBackend(ABC, Generic[ModelT]):
             ModelUnavailable: A package or the weights are missing or broken.
         """
         self._check_packages()
-        return fetch_weights(self._source, needs=self._needs, progress=progress)
+        return fetch_weights(self.weight_sources[0], progress)
 
     def load(self, progress: Callable[[LoadProgress], None]) -> None:
         """Bring the model into memory; downloads its weights first where needed.

@@ -9,8 +9,9 @@ from enum import StrEnum
 from importlib.resources import files
 from typing import Any
 
+from studio.backends.base import WeightSource
 from studio.backends.hub.weights import list_weights
-from studio.backends.sherpa.catalogue import DownloadableModel, HubSource, find_folders
+from studio.backends.sherpa.catalogue import DownloadableModel, add_sources, find_folders
 
 
 class Purpose(StrEnum):
@@ -40,7 +41,7 @@ class HearingModel:
         languages: BCP-47 codes of what a recogniser understands.
         code_licence: Of the model's own code, as SPDX names it.
         weights_licence: Of the weights, in words.
-        size_bytes: To download, to the megabyte.
+        size_bytes: To download.
         word_times: Whether a recogniser says when each word is said.
         sources: Where its files come from.
         non_commercial: Whether something forbids commercial use.
@@ -54,7 +55,7 @@ class HearingModel:
     code_licence: str
     weights_licence: str
     size_bytes: int
-    sources: tuple[HubSource, ...]
+    sources: tuple[WeightSource, ...]
     languages: tuple[str, ...] = ()
     word_times: bool = False
     non_commercial: bool = False
@@ -75,7 +76,7 @@ def _read_models() -> dict[str, HearingModel]:
 def _read_model(name: str, entry: dict[str, Any]) -> HearingModel:
     entry["purpose"] = Purpose(entry["purpose"])
     entry["languages"] = tuple(entry.get("languages", ()))
-    entry["sources"] = tuple(HubSource(**source) for source in entry["sources"])
+    add_sources(entry)
     return HearingModel(name=name, **entry)
 
 

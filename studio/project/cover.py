@@ -16,7 +16,7 @@ from studio.audio.file_tags import Cover, read_cover
 from studio.errors import BadInput, FormatNewer, StorageFailed
 from studio.project.folder import COVER_FILE, ProjectFolder
 from studio.storage.disk import read_file, storage_errors
-from studio.storage.records import RecordFormat, set_aside
+from studio.storage.records import RecordFormat, mend, set_aside
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def check_project_cover(folder: ProjectFolder) -> None:
 def _read_checksum(root: Path) -> int | None:
     """The checksum of the image; None if there is no record, or it can't be read."""
     with suppress(OSError, ValueError, FormatNewer):
-        checksum = COVER_FORMAT.decode(read_file(root / COVER_RECORD)).get("crc32")
+        checksum = COVER_FORMAT.decode(mend(read_file(root / COVER_RECORD))).get("crc32")
         return checksum if isinstance(checksum, int) else None
     return None
 

@@ -43,7 +43,7 @@ from studio.storage.disk import (
     read_file,
     storage_errors,
 )
-from studio.storage.records import RecordFormat, check_sum, restore_rows
+from studio.storage.records import RecordFormat, check_sum, mend, restore_rows
 
 log = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ def _read_record(folder: Path, take_id: str, *, has_audio: bool = True) -> Take:
     try:
         check_is_file(record)
         with open(record, "rb") as file:  # noqa: PTH123
-            data = restore_rows(file.read())
+            data = mend(restore_rows(file.read()))
         if TAKE_FORMAT.is_current(data):
             check_sum(data)
             take = _TAKE_ADAPTER.validate_json(data)
@@ -609,7 +609,8 @@ def find_unused_takes(takes: Path, document: Document) -> list[Path]:
 def is_recorded(audio: Path) -> bool:
     """Whether a take's record says that it was recorded, as no rendering brings it back."""
     try:
-        return TAKE_FORMAT.decode(read_file(audio.with_suffix(".json"))).get("source") is not None
+        record = TAKE_FORMAT.decode(mend(read_file(audio.with_suffix(".json"))))
+        return record.get("source") is not None
     except (OSError, ValueError, FormatNewer):
         return False
 

@@ -20,7 +20,7 @@ from studio.errors import Conflict, FileDamaged, FormatNewer, NotFound, StorageF
 from studio.services.studio import Studio
 from studio.storage.disk import Disk, read_file, storage_errors
 from studio.storage.file_cache import FileState, read_state
-from studio.storage.records import LOST_ERRORS, MAX_TIME_S, RecordFormat, set_aside
+from studio.storage.records import LOST_ERRORS, MAX_TIME_S, RecordFormat, mend, set_aside
 
 log = logging.getLogger(__name__)
 
@@ -215,7 +215,7 @@ class ReviewLinks:
     def _read(self) -> list[ReviewLink]:
         self._newer = None
         try:
-            record = LINKS_FORMAT.decode(read_file(self._path))
+            record = LINKS_FORMAT.decode(mend(read_file(self._path)))
             return _LINKS_ADAPTER.validate_python(record["links"])
         except FileNotFoundError:
             return []

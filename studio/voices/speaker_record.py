@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypedDict
@@ -21,7 +22,7 @@ from pydantic import (
 from studio.dialog.model import clean_name, name_key
 from studio.errors import BadInput, Conflict, FormatNewer, NameRejected, NotFound, StorageFailed
 from studio.storage.disk import Disk, read_file
-from studio.storage.records import RecordFormat
+from studio.storage.records import RecordFormat, mend, restore_rows
 from studio.voices.speaker import NEUTRAL
 
 SPEAKER_FORMAT = RecordFormat("This voice")
@@ -344,24 +345,44 @@ def read_record(path: Path) -> SpeakerRecord:
     """
     try:
         return parse_record(read_file(path))
-    except (OSError, ValueError, BadInput, FormatNewer) as error:
-        reason = _summarize_error(error)
+    except FormatNewer as error:
+        raise StorageFailed(f"The voice at {path.parent} is left out. {error}") from error
+    except (OSError, ValueError, BadInput) as error:
         raise StorageFailed(
-            f"The speaker at {path.parent} is left out, since its {path.name} can't be read:"
-            f" {reason}. Mend or remove that folder."
+            f"The voice at {path.parent} is left out, since its {path.name} can't be read or is "
+            "damaged. Put that file back from a backup, or add the recordings there as a new voice "
+            "and remove the folder."
         ) from error
 
 
 def parse_record(content: bytes) -> SpeakerRecord:
-    """Parse the content of a `speaker.json`.
+    """Parse the content of a `speaker.json`; one flipped bit is put right.
 
     Raises:
         ValueError: It holds something else.
         FormatNewer: A newer studio wrote it.
         NameRejected: The name breaks the rule of `clean_name`.
     """
+    whole = _parse(mend(restore_rows(content)))
+    with suppress(ValueError, BadInput, FormatNewer):
+        read = _parse(content)
+        return read if _is_edited_by_hand(read, whole) else whole
+    return whole
+
+
+def _parse(content: bytes) -> SpeakerRecord:
     record = SpeakerRecord.model_validate(SPEAKER_FORMAT.decode(content, by_hand=True))
     return record.model_copy(update={"name": clean_name(record.name)})
+
+
+def _is_edited_by_hand(read: SpeakerRecord, whole: SpeakerRecord) -> bool:
+    """Whether one bit made another letter of a text that people write, and nothing else.
+
+    Not of a name, as the voice would be left out where another one is named so.
+    """
+    texts = {"transcript", "language", "preset", "description", "colour", "tags"}
+    fields = (one.model_dump(exclude=texts, exclude_unset=True) for one in (read, whole))
+    return read.model_fields_set == whole.model_fields_set and next(fields) == next(fields)
 
 
 def encode_record(record: SpeakerRecord) -> bytes:
@@ -376,10 +397,3 @@ def write_record(path: Path, record: SpeakerRecord) -> None:
         StorageFailed: It can't be written.
     """
     SPEAKER_FORMAT.write(Disk(), path, record.model_dump(mode="json"))
-
-
-def _summarize_error(error: OSError | ValueError | BadInput | FormatNewer) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return ": ".join([*map(str, first["loc"]), first["msg"]])
-    return (error.strerror if isinstance(error, OSError) else None) or str(error).rstrip(".")

@@ -26,7 +26,7 @@ from studio.storage.disk import (
     storage_errors,
 )
 from studio.storage.file_cache import FileCache
-from studio.storage.records import check_sum, restore_rows
+from studio.storage.records import check_sum, mend, restore_rows
 from studio.storage.trash import TRASH_RETENTION_S, TrashFolder
 from studio.voices.speaker import MoodSample, RemovedSpeaker, SampleVersion, Speaker
 from studio.voices.speaker_record import (
@@ -378,11 +378,12 @@ def _read_state(path: Path) -> tuple[int, int, int] | None:
 
 
 def _fits_checksum(path: Path) -> bool:
+    data = restore_rows(read_file(path))
     try:
-        check_sum(restore_rows(read_file(path)))
+        check_sum(data)
     except ValueError:
         return False
-    return True
+    return mend(data) == data
 
 
 def _load_speaker(path: Path) -> StoredSpeaker:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from sherpa_models import Graph
 
-from studio.backends.sherpa.catalogue import HubSource
+from studio.backends.base import WeightFile, WeightSource
 from studio.hearing.model_catalogue import HearingModel, Purpose
 
 METADATA = {
@@ -51,7 +51,7 @@ def write_gtcrn(folder: Path, data: bytes | None = None) -> HearingModel:
     """A denoiser whose model lies in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "gtcrn.onnx").write_bytes(build_gtcrn() if data is None else data)
-    source = HubSource(str(folder), {"model": "gtcrn.onnx"})
+    source = WeightSource(str(folder), ("gtcrn.onnx",), {"model": WeightFile("gtcrn.onnx")})
     return HearingModel(
         name="small-denoiser",
         title="A small denoiser",

@@ -319,7 +319,7 @@ def zipvoice() -> dict[str, bytes]:
             {"version": 1, "feat_dim": mels, "num_mels": mels, "window_length": 1024, **sound},
         ),
         "zipvoice_distill/tokens.txt": _table(IPA).replace(b" ", b"\t"),
-        "vocoder-models/vocos_24khz.onnx": vocoder.finish(
+        "vocos_24khz.onnx": vocoder.finish(
             {"mels": (np.float32, [1, mels, "n"])},
             ["mag", "x", "y"],
             {"model_type": "vocos", "win_length": 1024, "center": 1, **sound},

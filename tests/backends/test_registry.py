@@ -101,7 +101,7 @@ def test_before_any_measurement_the_device_decides(registered, monkeypatch):
 def test_the_first_voices_are_small_free_and_speak_without_a_sample():
     everything = [registry.create(name) for name in registry.BACKENDS]
     names = registry.first_voices(everything, "cpu")
-    # Kokoro is larger, ZipVoice is not for commercial use, Pocket only clones; Supertonic's licence
+    # Kokoro is larger, ZipVoice and Pocket are not for commercial use; Supertonic's licence
     # forbids some uses, so it comes last.
     assert names == ("kitten", "piper", "supertonic")
 
@@ -112,7 +112,8 @@ def test_every_backend_has_a_card_with_its_licences():
         assert card.summary
         assert card.code_licence or name == "remote"
         assert bool(card.weights_licence) == bool(card.download_bytes)
-    assert [name for name in registry.BACKENDS if card_of(name).non_commercial] == ["zipvoice"]
+    forbidden = [name for name in registry.BACKENDS if card_of(name).non_commercial]
+    assert forbidden == ["pocket", "zipvoice"]
 
 
 def test_weights_of_somebody_elses_choice_have_no_licence_of_ours(tmp_path):

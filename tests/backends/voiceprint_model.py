@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from sherpa_models import Graph
 
-from studio.backends.sherpa.catalogue import HubSource
+from studio.backends.base import WeightFile, WeightSource
 from studio.hearing.model_catalogue import HearingModel, Purpose
 
 METADATA = {
@@ -38,7 +38,7 @@ def write_voiceprints(folder: Path, data: bytes | None = None) -> HearingModel:
     """A model of voices that lies in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "voices.onnx").write_bytes(build_embedding_model() if data is None else data)
-    source = HubSource(str(folder), {"model": "voices.onnx"})
+    source = WeightSource(str(folder), ("voices.onnx",), {"model": WeightFile("voices.onnx")})
     return HearingModel(
         name="small",
         title="A small model",

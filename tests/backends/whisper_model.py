@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from sherpa_models import Graph
 
-from studio.backends.sherpa.catalogue import HubSource
+from studio.backends.base import WeightFile, WeightSource
 from studio.hearing.model_catalogue import HearingModel, Purpose
 
 METADATA = {
@@ -48,7 +48,8 @@ def write_whisper(folder: Path, metadata: dict[str, object] = METADATA) -> Heari
     }  # fmt: skip
     (folder / "decoder.onnx").write_bytes(decoder.finish(inputs, ["logits", *kept]))
     (folder / "tokens.txt").write_text("".join(f"YQ== {number}\n" for number in range(9)))
-    names = {"encoder": "encoder.onnx", "decoder": "decoder.onnx", "tokens": "tokens.txt"}
+    paths = {"encoder": "encoder.onnx", "decoder": "decoder.onnx", "tokens": "tokens.txt"}
+    files = {role: WeightFile(path) for role, path in paths.items()}
     return HearingModel(
         name="whisper-tests",
         title="Whisper of the tests",
@@ -59,5 +60,5 @@ def write_whisper(folder: Path, metadata: dict[str, object] = METADATA) -> Heari
         code_licence="MIT",
         weights_licence="MIT",
         size_bytes=1_000,
-        sources=(HubSource(str(folder), names),),
+        sources=(WeightSource(str(folder), tuple(paths.values()), files),),
     )

@@ -5,7 +5,7 @@ import sherpa_models
 from tiny_hub import TinyHub
 
 from benchmarks.small_voices import small_voice_rows
-from studio.backends.sherpa.catalogue import CATALOGUE, install
+from studio.backends.sherpa.catalogue import CATALOGUE, DownloadableModel
 from studio.errors import SettingError
 
 pytest.importorskip("sherpa_onnx")
@@ -13,7 +13,7 @@ pytest.importorskip("sherpa_onnx")
 
 def test_the_table_on_a_tiny_model(monkeypatch, tmp_path):
     with TinyHub(sherpa_models.piper()).serving(monkeypatch, tmp_path):
-        install(CATALOGUE["piper"], lambda _progress: None)
+        DownloadableModel(CATALOGUE["piper"]).fetch(lambda _progress: None)
         rows = list(small_voice_rows("piper", lines=3, runs=1))
     engines = [row["engine"] for row in rows]
     assert engines == [

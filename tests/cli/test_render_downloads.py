@@ -10,7 +10,7 @@ from tiny_hub import TinyHub, safetensors
 
 from studio.app import main
 from studio.backends import registry
-from studio.backends.base import LoadProgress
+from studio.backends.base import LoadProgress, WeightSource
 from studio.backends.espeak.backend import DraftBackend
 from studio.backends.hub.weights import fetch_weights
 
@@ -23,7 +23,7 @@ class Fetching(DraftBackend):
     name = "fetching"
 
     def load(self, progress: Callable[[LoadProgress], None]) -> None:
-        fetch_weights("ada/voice", needs=NEEDS, progress=progress)
+        fetch_weights(WeightSource("ada/voice", NEEDS), progress)
         super().load(progress)
 
 

@@ -49,7 +49,7 @@ class Small(DraftBackend):
                 assert self.hold.wait(WITHIN_S)
             progress(state)
 
-        return fetch_weights("ada/voice", needs=self.needs, progress=report)
+        return fetch_weights(self.weight_sources[0], report)
 
 
 class Sibling(Small):

@@ -76,6 +76,6 @@ def test_a_model_that_isnt_there_or_is_another_one_is_refused(tmp_path: Path) ->
 def test_the_catalogue_names_the_file_and_its_licence() -> None:
     gtcrn = HEARING_MODELS["gtcrn"]
     [source] = gtcrn.sources
-    assert source.model == "csukuangfj/speech-enhancement-models"
-    assert dict(source.files) == {"model": "gtcrn_simple.onnx"}
-    assert (gtcrn.code_licence, gtcrn.size_bytes) == ("MIT", 536_000)
+    assert source.source == "csukuangfj/speech-enhancement-models"
+    assert source.needs == ("gtcrn_simple.onnx",)
+    assert (gtcrn.code_licence, gtcrn.size_bytes) == ("MIT", 535_638)

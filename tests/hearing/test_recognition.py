@@ -12,9 +12,8 @@ import pytest
 from draft_ears import FOLDER, catalogue
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
-from studio.backends.base import SpeechRequest
+from studio.backends.base import SpeechRequest, WeightSource
 from studio.backends.espeak.backend import DraftBackend
-from studio.backends.sherpa.catalogue import HubSource
 from studio.backends.sherpa.load_check import build_recogniser
 from studio.engine.model_manager import EvictionPolicy, ModelState
 from studio.errors import Cancelled, ModelInUse, ModelUnavailable, SettingError
@@ -198,7 +197,9 @@ def test_each_familys_constructor_takes_the_catalogues_files(name, monkeypatch):
         constructor,
         lambda **given: built.append(signature.bind(**given)),
     )
-    located = {role: f"/models/{path}" for one in model.sources for role, path in one.files.items()}
+    located = {
+        role: f"/models/{file.path}" for one in model.sources for role, file in one.files.items()
+    }
     build_recogniser(model.family, located, threads=1)
     assert len(built) == 1
 
@@ -234,7 +235,7 @@ def test_each_catalogued_model_says_what_people_ask_first():
 def test_the_first_one_here_is_used_for_each_language_that_it_knows():
     ears = catalogue()["draft-ears"]
     known = {
-        "absent": replace(ears, name="absent", sources=(HubSource("ada/none", {"a": "b"}),)),
+        "absent": replace(ears, name="absent", sources=(WeightSource("ada/none", ("b",)),)),
         "first": replace(ears, name="first", languages=("de", "en")),
         "second": replace(ears, name="second", languages=("en", "fr")),
         "third": replace(ears, name="third"),

@@ -80,6 +80,6 @@ def test_what_has_no_direction_is_no_voiceprint(embedding) -> None:
 def test_the_catalogue_names_the_file_and_its_licence() -> None:
     model = HEARING_MODELS["campplus"]
     [source] = model.sources
-    assert source.model == "csukuangfj/speaker-embedding-models"
-    assert dict(source.files) == {"model": "3dspeaker_speech_campplus_sv_en_voxceleb_16k.onnx"}
-    assert (model.code_licence, model.size_bytes) == ("Apache-2.0", 29_600_000)
+    assert source.source == "csukuangfj/speaker-embedding-models"
+    assert source.needs == ("3dspeaker_speech_campplus_sv_en_voxceleb_16k.onnx",)
+    assert (model.code_licence, model.size_bytes) == ("Apache-2.0", 29_596_978)

@@ -9,6 +9,7 @@ import codecs
 import errno
 import hashlib
 import io
+import json
 import os
 import random
 import re
@@ -63,7 +64,13 @@ from studio.project.project_file import validate_import, write_archive
 from studio.project.projects import Projects
 from studio.project.scene_export import build_scene, describe_left_out
 from studio.project.session import ProjectSession
-from studio.project.takes import Take, TakeSource, list_plain_fields
+from studio.project.takes import (
+    TAKE_FORMAT,
+    Take,
+    TakeSource,
+    is_recorded,
+    list_plain_fields,
+)
 from studio.quality.checks import QualityIssue
 from studio.server.error_responses import answer_error
 from studio.server.routes.project_files import project_file_routes
@@ -550,6 +557,22 @@ def test_a_damaged_take_is_marked_left_out_by_its_line_and_made_again(
     assert build_scene(session).timeline.n_samples == before
     assert path.with_suffix(".damaged.wav").read_bytes() == damaged
     bench.kill(session)
+
+
+def test_a_flipped_bit_takes_no_take_and_no_cover_away(bench: Bench, workspace: Path) -> None:
+    root = workspace / "0123456789ab"
+    (record,) = root.glob("takes/*/*0.json")
+    data = TAKE_FORMAT.encode(json.loads(record.read_bytes()) | {"source": "recording"})
+    record.write_bytes(data)
+    usual = observe(bench, workspace)
+    assert is_recorded(record.with_suffix(".wav"))
+    for path in (record, root / "cover.json"):
+        whole = path.read_bytes()
+        for place in random.Random(3).sample(range(8 * len(whole)), 12):
+            flip(path, place // 8, place % 8)
+            assert observe(bench, workspace).seen == usual.seen
+            assert is_recorded(record.with_suffix(".wav")), "so that its audio isn't deleted"
+            path.write_bytes(whole)
 
 
 def lose(path: Path) -> None:

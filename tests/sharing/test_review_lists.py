@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -37,11 +38,23 @@ def test_two_studios_see_and_keep_each_others_links(studio: Studio) -> None:
     assert left.used_at_s is not None
 
 
+def test_a_flipped_bit_ends_no_review_link(studio: Studio) -> None:
+    project_id = studio.projects.create("Scene").project_id
+    _, token = ReviewLinks(studio).create(project_id)
+    whole = list_of(studio).read_bytes()
+    for place in random.Random(5).sample(range(8 * len(whole)), 40):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        list_of(studio).write_bytes(damaged)
+        assert len(ReviewLinks(studio).list_for(project_id)) == 1
+        assert ReviewLinks(studio).use(token)
+
+
 def test_a_damaged_list_is_kept_and_said_once(studio: Studio) -> None:
     project_id = studio.projects.create("Scene").project_id
     _, token = ReviewLinks(studio).create(project_id)
     data = list_of(studio).read_bytes()
-    list_of(studio).write_bytes(data.replace(b"digest", b"digesu"))
+    list_of(studio).write_bytes(data.replace(b"digest", b"digits"))
     links = ReviewLinks(studio)
     with pytest.raises(NotFound):
         links.use(token)
@@ -50,7 +63,7 @@ def test_a_damaged_list_is_kept_and_said_once(studio: Studio) -> None:
     assert links.list_for(project_id) == []
     links.create(project_id)
     (kept,) = studio.options.workspace.glob("reviews.damaged-*.json")
-    assert b"digesu" in kept.read_bytes()
+    assert b"digits" in kept.read_bytes()
     assert len(ReviewLinks(studio).list_for(project_id)) == 1
 
 

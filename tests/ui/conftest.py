@@ -88,6 +88,7 @@ def launched(folder: Path, hub_url: str, command: Sequence[str] | None = None) -
         "HF_ENDPOINT": hub_url,
         "HF_HUB_CACHE": str(folder / "cache"),
         "TABLEREAD_INSTALL_MODELS": "false",
+        "PYTHONPATH": os.pathsep.join((str(Path(__file__).with_name("launched")), str(ROOT))),
     }
     options = ["--port", str(port), "--no-browser", "--workspace", str(folder / "workspace")]
     log = folder / "server.log"

@@ -215,7 +215,7 @@ def test_a_broken_folder_is_told_and_hides_nothing_else(tmp_path, library, conte
     (tmp_path / "speakers" / broken.speaker_id / "speaker.json").write_bytes(content)
     (problem,) = library.list_problems()
     assert broken.speaker_id in problem
-    assert "Mend or remove" in problem
+    assert "add the recordings there as a new voice" in problem or "newer studio" in problem
     assert _names(library) == ["Ben"]
     library.add("Cleo")
     assert _names(library) == ["Ben", "Cleo"]

@@ -10,13 +10,15 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote
 
 import httpx
 from filelock import FileLock, Timeout
-from huggingface_hub import HfApi, constants, hf_hub_url
+from huggingface_hub import constants, get_token, hf_hub_url
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -24,15 +26,19 @@ from huggingface_hub.errors import (
     OfflineModeIsEnabled,
     RevisionNotFoundError,
 )
-from huggingface_hub.hf_api import RepoSibling
-from huggingface_hub.utils import build_hf_headers, hf_raise_for_status  # type: ignore[attr-defined] # its exports are lazy
+from huggingface_hub.utils import hf_raise_for_status, validate_repo_id  # type: ignore[attr-defined] # its exports are lazy
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
-from studio.backends.base import LoadProgress
+from studio.backends.base import LoadProgress, WeightFile, WeightSource
 from studio.backends.hub.cache import blob_path, model_folder, note_ref, snapshot
 from studio.errors import ModelUnavailable
+from studio.storage.disk import hash_file, read_json
 
 _REPORT_EVERY_S = 0.2
+_ANSWER_WITHIN_S = 60.0
+_MAX_ANSWER_BYTES = 10_000_000  # the list of 30,000 files is shorter
+_BLOCK_BYTES = 1 << 20
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class DownloadMeter:
@@ -108,18 +114,22 @@ def _elsewhere(name: str) -> str:
 
 
 @contextmanager
-def hub_faults(name: str) -> Iterator[None]:
-    """Turn the faults of a download of the model `name` into `ModelUnavailable`."""
+def hub_faults(name: str, place: str = "") -> Iterator[None]:
+    """Turn the faults of a download, from the hub or another place, into `ModelUnavailable`."""
     try:
         yield
-    except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, httpx.TransportError) as error:
-        raise ModelUnavailable(_hub_message(name, error)) from error
+    except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, httpx.RequestError) as error:
+        raise ModelUnavailable(_hub_message(name, place, error)) from error
     except OSError as error:
         raise ModelUnavailable(_disk_message(name, error)) from error
 
 
-def _hub_message(name: str, error: Exception) -> str:
+def _hub_message(name: str, place: str, error: Exception) -> str:
     match error:
+        case HfHubHTTPError() if place:
+            return f"{place} can't be had ({error.response.status_code}); try again later."
+        case httpx.RequestError() if place:
+            return f"{place} can't be reached; check the network and try again."
         case HFValidationError():
             return f"“{name}” is neither a folder nor a model's name on the hub (owner/model)."
         case OfflineModeIsEnabled():
@@ -153,7 +163,7 @@ def _hub_message(name: str, error: Exception) -> str:
 
 
 def _disk_message(name: str, error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in _FULL:
         return (
             f"The disk is full: the model {name} couldn't be stored in {constants.HF_HUB_CACHE}; "
             "make room, or set HF_HOME to a folder on a larger disk, and try again."
@@ -221,59 +231,120 @@ def _backoff_s(state: RetryCallState) -> float:
 SPARE_BYTES = 200_000_000
 """Free bytes that must be left on the disk after a download."""
 
+RELEASE_URL = "https://github.com/{name}/releases/download/{tag}/"
+
 _HASH = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """One file of a model on the hub.
+    """One file of a model on the hub, or of a release.
 
     Attributes:
         etag: Names the file in the cache: SHA-256 of large files, git's SHA-1 of small ones.
+        sha256: As a catalogue states it; empty where `etag` alone is checked.
     """
 
     path: str
+    url: str
     size_bytes: int
     etag: str
+    sha256: str = ""
 
 
 def download(
-    name: str,
-    *,
-    needs: Sequence[str],
-    revision: str | None,
-    progress: Callable[[LoadProgress], None],
+    source: WeightSource, name: str, revision: str | None, progress: Callable[[LoadProgress], None]
 ) -> Path:
     """Download what the hub's cache lacks of a model; see `fetch_weights`."""
     model = model_folder(name)
-    with hub_faults(name):
-        progress(LoadProgress(f"Asking the hub for {name}"))
-        commit, files = _listing(name, needs, revision)
+    place = RELEASE_URL.format(name=name, tag=revision) if source.is_release else ""
+    with hub_faults(name, place), _open_client(with_token=not place) as client:
+        if place:
+            commit = revision or ""
+            files = [
+                HubFile(one.path, place + one.path, one.size_bytes, one.sha256)
+                for one in source.stated.values()
+            ]
+        else:
+            progress(LoadProgress(f"Asking the hub for {name}"))
+            commit, files = _listing(client, source, name, revision)
         folder = model / "snapshots" / commit
         (model / "blobs").mkdir(parents=True, exist_ok=True)
         with _alone(model, progress):
             lacking = [file for file in files if not (folder / file.path).is_file()]
-            _check_room(model, lacking)
-            _fetch_all(name, commit, lacking, model, progress)
+            _check_room(model / "blobs", lacking)
+            _fetch_all(client, lacking, model / "blobs", progress)
             for file in lacking:
                 blob_path(model, commit, file.path, etag=file.etag)
             note_ref(model, revision or constants.DEFAULT_REVISION, commit)
     return folder
 
 
-def _listing(name: str, needs: Sequence[str], revision: str | None) -> tuple[str, list[HubFile]]:
+def _open_client(*, with_token: bool) -> httpx.Client:
+    """A client without the hub library's own questions, whose answers it would read unbounded."""
+    if constants.HF_HUB_OFFLINE:
+        raise OfflineModeIsEnabled
+    token = get_token() if with_token and not constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else None
+    headers = {"Accept-Encoding": "identity"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    return httpx.Client(follow_redirects=True, timeout=TIMEOUT, headers=headers)
+
+
+def _listing(
+    client: httpx.Client, source: WeightSource, name: str, revision: str | None
+) -> tuple[str, list[HubFile]]:
     """The commit and the files that match, the small ones first."""
-    info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=10)
-    files = [_hub_file(sibling) for sibling in info.siblings or ()]
-    here = snapshot(name, revision)
-    patterns = [_chosen_pattern(name, need, files, here) for need in needs]
-    wanted = [file for file in files if any(fnmatchcase(file.path, one) for one in patterns)]
-    if not _HASH.fullmatch(info.sha or "") or not all(_is_safe(file) for file in wanted):
+    validate_repo_id(name)
+    asked = source.commit or revision
+    behind = f"/revision/{quote(asked, safe='')}" if asked else ""
+    try:
+        body = _ask(client, f"{constants.ENDPOINT}/api/models/{name}{behind}?blobs=true")
+        info = read_json(body)
+        commit = info["sha"]
+        files = [_hub_file(name, commit, row) for row in info["siblings"]]
+        here = snapshot(name, revision)
+        patterns = [_chosen_pattern(name, need, files, here) for need in source.needs]
+        wanted = [file for file in files if any(fnmatchcase(file.path, one) for one in patterns)]
+        if not _HASH.fullmatch(commit) or not all(map(_is_safe, wanted)):
+            raise ValueError("it leads out of the model's folder")
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise ModelUnavailable(
             f"{constants.ENDPOINT} doesn't answer like a model hub; correct HF_ENDPOINT."
+        ) from error
+    bound = (_hold_to(source, file) for file in wanted)
+    return commit, sorted(bound, key=lambda file: file.size_bytes)
+
+
+def _ask(client: httpx.Client, url: str) -> bytes:
+    """The body of an answer; raises a ValueError if it has no end."""
+    until_s, body = time.monotonic() + _ANSWER_WITHIN_S, b""
+    with client.stream("GET", url) as answer:
+        _check_status(answer)
+        for block in answer.iter_raw():
+            body += block
+            if len(body) > _MAX_ANSWER_BYTES or time.monotonic() > until_s:
+                raise ValueError("it has no end")
+    return body
+
+
+def _check_status(answer: httpx.Response) -> None:
+    """Raise as `hf_raise_for_status`, which would read the body of an error, however long."""
+    names = ("x-error-code", "x-error-message", "retry-after")
+    headers = {name: answer.headers[name] for name in names if name in answer.headers}
+    hf_raise_for_status(httpx.Response(answer.status_code, headers=headers, request=answer.request))
+
+
+def _hold_to(source: WeightSource, file: HubFile) -> HubFile:
+    """A file of the hub with what a catalogue states of it, which refuses another one."""
+    stated = source.stated.get(file.path, WeightFile(file.path))
+    is_long = 0 < stated.size_bytes < file.size_bytes
+    if is_long or (len(file.etag) == len(stated.sha256) and file.etag != stated.sha256):
+        raise ModelUnavailable(
+            f"The hub has another file {file.path} than this studio knows; update the studio."
         )
-    return info.sha or "", sorted(wanted, key=lambda file: file.size_bytes)
+    return replace(file, sha256=stated.sha256)
 
 
 def _chosen_pattern(name: str, need: str, files: Sequence[HubFile], here: Path | None) -> str:
@@ -291,9 +362,12 @@ def _chosen_pattern(name: str, need: str, files: Sequence[HubFile], here: Path |
     return next((one for one in found if here is not None and (here / one).is_file()), found[0])
 
 
-def _hub_file(sibling: RepoSibling) -> HubFile:
-    etag = sibling.lfs.sha256 if sibling.lfs else sibling.blob_id
-    return HubFile(sibling.rfilename, sibling.size or 0, etag or "")
+def _hub_file(name: str, commit: str, row: Any) -> HubFile:
+    path, size_bytes = row["rfilename"], row.get("size", 0)
+    etag = row["lfs"]["sha256"] if row.get("lfs") else row.get("blobId", "")
+    if type(size_bytes) is not int or size_bytes < 0:
+        raise ValueError("its size is no number of bytes")
+    return HubFile(path, hf_hub_url(name, path, revision=commit), size_bytes, etag)
 
 
 def _is_safe(file: HubFile) -> bool:
@@ -319,8 +393,7 @@ def _alone(model: Path, progress: Callable[[LoadProgress], None]) -> Iterator[No
         lock.release()
 
 
-def _check_room(model: Path, files: Sequence[HubFile]) -> None:
-    blobs = model / "blobs"
+def _check_room(blobs: Path, files: Sequence[HubFile]) -> None:
     wanted_bytes = sum(file.size_bytes - _size_bytes(_partial(blobs, file)) for file in files)
     free_bytes = shutil.disk_usage(blobs).free
     if files and wanted_bytes + SPARE_BYTES > free_bytes:
@@ -332,46 +405,44 @@ def _check_room(model: Path, files: Sequence[HubFile]) -> None:
 
 
 def _fetch_all(
-    name: str,
-    commit: str,
+    client: httpx.Client,
     files: Sequence[HubFile],
-    model: Path,
+    blobs: Path,
     progress: Callable[[LoadProgress], None],
 ) -> None:
-    blobs = model / "blobs"
     meter = DownloadMeter(progress, total_bytes=sum(file.size_bytes for file in files))
-    headers = build_hf_headers()
-    with httpx.Client(follow_redirects=True, timeout=TIMEOUT, headers=headers) as client:
-        for file in files:
-            if (blobs / file.etag).is_file():
-                meter.skip(file.size_bytes)
-                continue
-            url = hf_hub_url(name, file.path, revision=commit)
-            meter.begin(file.path, have_bytes=_size_bytes(_partial(blobs, file)))
-            fetch_file(client, url, file, _partial(blobs, file), meter)
-            _partial(blobs, file).replace(blobs / file.etag)
+    for file in files:
+        if (blobs / file.etag).is_file():
+            meter.skip(file.size_bytes)
+            continue
+        meter.begin(file.path, have_bytes=_size_bytes(_partial(blobs, file)))
+        fetch_file(client, file, _partial(blobs, file), meter)
+        _partial(blobs, file).replace(blobs / file.etag)
 
 
-def fetch_file(
-    client: httpx.Client, url: str, file: HubFile, partial: Path, meter: DownloadMeter
-) -> None:
+def fetch_file(client: httpx.Client, file: HubFile, partial: Path, meter: DownloadMeter) -> None:
     """Fetch one file; goes on where a connection broke, as long as each brings something.
 
     Its beginning may be in `partial` already, and all of it is there afterwards.
 
     Raises:
-        ModelUnavailable: Something else came.
+        ModelUnavailable: Something else came, or more than the file has.
     """
     partial.touch()
-    while (have_bytes := _size_bytes(partial)) < file.size_bytes:
-        try:
-            with_retries(lambda: _stream(client, url, partial, meter), meter.say)
-        except httpx.TransportError:
-            if _size_bytes(partial) <= have_bytes:
-                raise
-        else:
-            break
-    if _etag(partial, file) != file.etag:
+    try:
+        while (have_bytes := _size_bytes(partial)) < file.size_bytes:
+            try:
+                with_retries(lambda: _stream(client, file, partial, meter), meter.say)
+            except httpx.TransportError:
+                if _size_bytes(partial) <= have_bytes:
+                    raise
+            else:
+                break
+    except OSError as error:
+        if error.errno in _FULL:
+            partial.unlink()
+        raise
+    if not _is_whole(partial, file):
         partial.unlink()
         raise ModelUnavailable(
             f"The file {file.path} arrived broken and was thrown away; try again to download it "
@@ -379,19 +450,22 @@ def fetch_file(
         )
 
 
-def _stream(client: httpx.Client, url: str, partial: Path, meter: DownloadMeter) -> None:
+def _stream(client: httpx.Client, file: HubFile, partial: Path, meter: DownloadMeter) -> None:
+    """Receive a file or its rest, and of what is longer one byte more."""
     have_bytes = _size_bytes(partial)
-    headers = {"Accept-Encoding": "identity"}
-    if have_bytes:
-        headers["Range"] = f"bytes={have_bytes}-"
-    with client.stream("GET", url, headers=headers) as answer:
-        hf_raise_for_status(answer)
+    headers = {"Range": f"bytes={have_bytes}-"} if have_bytes else {}
+    with client.stream("GET", file.url, headers=headers) as answer:
+        _check_status(answer)
         resumed = answer.status_code == httpx.codes.PARTIAL_CONTENT
         meter.rewind(0 if resumed else have_bytes)
+        left_bytes = file.size_bytes + 1 - (have_bytes if resumed else 0)
         with partial.open("ab" if resumed else "wb") as out:
             for chunk in answer.iter_raw():
-                out.write(chunk)
+                out.write(chunk[:left_bytes])
                 meter.add(len(chunk))
+                left_bytes -= len(chunk)
+                if left_bytes <= 0:
+                    break
 
 
 def _partial(blobs: Path, file: HubFile) -> Path:
@@ -402,14 +476,17 @@ def _size_bytes(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _etag(path: Path, file: HubFile) -> str:
+def _is_whole(path: Path, file: HubFile) -> bool:
+    """Whether a file has the bytes that are stated; read block by block."""
+    expected = file.sha256 or file.etag
+    if len(expected) == hashlib.sha256().digest_size * 2:
+        return hash_file(path) == expected
+    # Git's name of a blob; no matter of security.
+    digest = hashlib.sha1(b"blob %d\0" % file.size_bytes, usedforsecurity=False)
     with path.open("rb") as content:
-        if len(file.etag) == hashlib.sha256().digest_size * 2:
-            return hashlib.file_digest(content, "sha256").hexdigest()
-        # Git's name of a blob; no matter of security.
-        digest = hashlib.sha1(b"blob %d\0" % file.size_bytes, usedforsecurity=False)
-        digest.update(content.read())
-        return digest.hexdigest()
+        while block := content.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest() == expected
 
 
 def fetch_archive(
@@ -428,30 +505,24 @@ def fetch_archive(
         Cancelled: `progress` raised it.
     """
     packed = folder.with_name(f"{folder.name}.zip.partial")
-    with hub_faults(url), _refusals(url):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with httpx.Client(follow_redirects=True, timeout=TIMEOUT) as client:
-            file = HubFile(folder.name, _archive_size_bytes(client, url), sha256)
-            meter = DownloadMeter(progress, total_bytes=file.size_bytes)
-            meter.begin(file.path, have_bytes=packed.stat().st_size if packed.exists() else 0)
-            fetch_file(client, url, file, packed, meter)
-        _unpack(packed, folder)
-        packed.unlink()
-
-
-@contextmanager
-def _refusals(url: str) -> Iterator[None]:
-    """Raise `ModelUnavailable` where there is no such zip, or its size isn't known."""
     try:
-        yield
-    except (httpx.HTTPStatusError, KeyError, zipfile.BadZipFile) as error:
+        with hub_faults(url, url), _open_client(with_token=False) as client:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            file = HubFile(folder.name, url, _archive_size_bytes(client, url), sha256)
+            _check_room(folder.parent, [file])
+            meter = DownloadMeter(progress, total_bytes=file.size_bytes)
+            meter.begin(file.path, have_bytes=_size_bytes(packed))
+            fetch_file(client, file, packed, meter)
+            _unpack(packed, folder)
+            packed.unlink()
+    except (KeyError, zipfile.BadZipFile) as error:
         raise ModelUnavailable(f"{url} can't be had ({error}); try again later.") from error
 
 
 def _archive_size_bytes(client: httpx.Client, url: str) -> int:
     # Asked by GET, as addresses that are signed for one are not for HEAD.
-    with client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as answer:
-        answer.raise_for_status()
+    with client.stream("GET", url) as answer:
+        _check_status(answer)
         return int(answer.headers["Content-Length"])
 
 

@@ -21,26 +21,17 @@ MAX_HEADER_BYTES = 100_000_000
 """Longest header that safetensors allows."""
 
 
-def fetch_weights(
-    source: str,
-    *,
-    needs: Sequence[str],
-    progress: Callable[[LoadProgress], None],
-    revision: str | None = None,
-) -> Path:
+def fetch_weights(source: WeightSource, progress: Callable[[LoadProgress], None]) -> Path:
     """Download a model's files where they aren't on this machine.
 
     What is in the hub's cache is taken as it is; the hub isn't asked whether there is a newer one.
 
     Args:
-        source: A hub name such as `owner/model`, also with its revision behind it as in
-            `owner/model@revision`, or a local folder.
-        needs: Glob patterns of paths in the model; every file that matches one is fetched, and
-            each must match at least one. `*` also matches `/`. `a|b` needs one of the two: `a`
-            where there is one, and else `b`.
+        source: Its needs are glob patterns of paths in the model; every file that matches one is
+            fetched, and each must match at least one. `*` also matches `/`. `a|b` needs one of the
+            two: `a` where there is one, and else `b`.
         progress: Gets bytes, file and speed; when it raises `Cancelled` the download stops, and
             the next call goes on from there.
-        revision: Branch, tag or commit; None for the hub's default. Local folders have none.
 
     Returns:
         A folder that holds the files.
@@ -49,34 +40,30 @@ def fetch_weights(
         ModelUnavailable: They can't be had; names the remedy. The next call tries again.
         Cancelled: `progress` raised it.
     """
-    if is_local(source):
-        return _checked_folder(Path(source).expanduser(), needs)
-    source, revision = _split_revision(source, revision)
-    folder = weights_at_hand(source, needs, revision)
+    needs = source.needs
+    if is_local(source.source):
+        return _checked_folder(Path(source.source).expanduser(), needs)
+    folder = weights_at_hand(source.source, needs)
     if folder is None or _discard_broken(folder, needs):
         # The client takes longer to import than all the rest of a start.
         from studio.backends.hub.download import download
 
-        folder = download(source, needs=needs, revision=revision, progress=progress)
+        folder = download(source, *_split_revision(source.source), progress)
     return _checked_folder(folder, needs)
 
 
-def weights_at_hand(source: str, needs: Sequence[str], revision: str | None = None) -> Path | None:
+def weights_at_hand(source: str, needs: Sequence[str]) -> Path | None:
     """The folder that holds all of a model's files; None when some aren't on this machine.
 
     Cheap: asks no network, imports no model library and looks into no file of weights.
     """
-    folder = (
-        Path(source).expanduser()
-        if is_local(source)
-        else snapshot(*_split_revision(source, revision))
-    )
+    folder = Path(source).expanduser() if is_local(source) else snapshot(*_split_revision(source))
     return folder if folder is not None and missing(folder, needs) is None else None
 
 
-def to_fetch(source: str, needs: Sequence[str], revision: str | None = None) -> str | None:
+def to_fetch(source: str, needs: Sequence[str]) -> str | None:
     """What a load would have to download, as a sentence with the remedy; None when all is here."""
-    if weights_at_hand(source, needs, revision) is not None:
+    if weights_at_hand(source, needs) is not None:
         return None
     if is_local(source):
         return f"Its folder {source} isn't complete; put the model's files there."
@@ -94,7 +81,7 @@ def list_weights(sources: Iterable[WeightSource]) -> frozenset[Path]:
         path
         for one in sources
         if not is_local(one.source)
-        for folder in [snapshot(*_split_revision(one.source, None))]
+        for folder in [snapshot(*_split_revision(one.source))]
         if folder is not None
         for path in needed_files(folder, one.needs)
     )
@@ -118,7 +105,7 @@ def discard_weights(
                 continue
             for path in list_weights([one]) - keep:
                 path.unlink(missing_ok=True)
-            _sweep_model(model_folder(_split_revision(one.source, None)[0]))
+            _sweep_model(model_folder(_split_revision(one.source)[0]))
     except OSError as error:
         raise StorageFailed(
             f"The file {error.filename} can't be deleted ({error.strerror}); delete it by hand."
@@ -146,10 +133,10 @@ def is_local(source: str) -> bool:
     return looks_so or path.is_absolute() or path.is_dir()
 
 
-def _split_revision(source: str, revision: str | None) -> tuple[str, str | None]:
+def _split_revision(source: str) -> tuple[str, str | None]:
     """A hub name without its revision, and the revision."""
-    name, _, behind = source.partition("@")
-    return name, revision or behind or None
+    name, _, revision = source.partition("@")
+    return name, revision or None
 
 
 def missing(folder: Path, needs: Sequence[str]) -> str | None:

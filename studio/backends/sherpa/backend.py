@@ -105,7 +105,7 @@ class SherpaBackend(DownloadableModel):
         version = "missing" if _is_missing() else importlib.metadata.version("sherpa-onnx")
         folders = find_folders(self._catalogued)
         weights = self._identify(folders) if folders else "not here yet"
-        return f"sherpa-onnx {version}, {self._catalogued.sources[0].model} {weights}"
+        return f"sherpa-onnx {version}, {self._catalogued.sources[0].source} {weights}"
 
     @property
     def capabilities(self) -> Capabilities:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,41 +10,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from studio.backends.base import LoadProgress, Preset, WeightSource
-from studio.backends.hub.cache import model_folder
+from studio.backends.base import LoadProgress, Preset, WeightFile, WeightSource
 from studio.backends.hub.weights import fetch_weights, to_fetch, weights_at_hand
-from studio.errors import Cancelled, ModelUnavailable
+from studio.errors import ModelUnavailable
 from studio.setup.commands import install_remedy
 
 _WHO = {"f": "woman", "m": "man"}
 
 
-@dataclass(frozen=True, slots=True)
-class HubSource:
-    """A model on the hub, and the paths of those of its files that are fetched.
-
-    Attributes:
-        files: Path by what sherpa-onnx's configuration of the family calls the file.
-    """
-
-    model: str
-    files: Mapping[str, str]
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The paths, as `fetch_weights` takes them."""
-        return tuple(self.files.values())
-
-
 class HubModel(Protocol):
-    """A model whose files come from the hub: a small voice, or a recogniser."""
+    """A model of a catalogue: a small voice, or a recogniser."""
 
     @property
     def title(self) -> str:
         """For people."""
 
     @property
-    def sources(self) -> tuple[HubSource, ...]:
+    def sources(self) -> tuple[WeightSource, ...]:
         """Where its files come from; its folder is that of the first."""
 
 
@@ -65,7 +46,7 @@ class CatalogueModel:
         code_licence: Of the model's own code, as SPDX names it.
         weights_licence: Of the weights, in words.
         non_commercial: Whether something forbids commercial use; the page says so first.
-        size_bytes: To download, to the megabyte.
+        size_bytes: To download.
         sample_rate_hz: Of its sound.
         expected_speed: Seconds of speech a second on two cores of a CPU, about.
         sources: Where its files come from; its folder is that of the first.
@@ -85,55 +66,14 @@ class CatalogueModel:
     size_bytes: int
     sample_rate_hz: int
     expected_speed: float
-    sources: tuple[HubSource, ...]
-
-
-def find_folder(model: HubModel) -> Path | None:
-    """The folder of a model that is completely on this machine, else None.
-
-    Cheap: asks no network and reads no weights.
-    """
-    folders = find_folders(model)
-    return folders[0] if folders else None
+    sources: tuple[WeightSource, ...]
 
 
 def find_folders(model: HubModel) -> tuple[Path, ...]:
     """The folder of each of a model's sources; empty where any lacks a file."""
-    folders = [weights_at_hand(source.model, source.needs) for source in model.sources]
+    folders = [weights_at_hand(source.source, source.needs) for source in model.sources]
     here = tuple(folder for folder in folders if folder is not None)
     return here if len(here) == len(folders) else ()
-
-
-def install(
-    model: HubModel,
-    progress: Callable[[LoadProgress], None],
-    cancelled: Callable[[], bool] = lambda: False,
-) -> Path:
-    """Download what this machine lacks of a model, each file checked by the hub's checksum.
-
-    Args:
-        model: Of a catalogue.
-        progress: Gets bytes, file and speed of the source that is being fetched.
-        cancelled: Asked whenever progress is reported; what has come is kept, and the next call
-            goes on from there.
-
-    Returns:
-        Its folder, as `find_folder` gives it.
-
-    Raises:
-        ModelUnavailable: It can't be had; names the remedy.
-        Cancelled: `cancelled` became true.
-    """
-
-    def report(state: LoadProgress) -> None:
-        if cancelled():
-            raise Cancelled(f"The download of {model.title} was stopped; what has come is kept.")
-        progress(state)
-
-    folders = [
-        fetch_weights(source.model, needs=source.needs, progress=report) for source in model.sources
-    ]
-    return folders[0]
 
 
 class DownloadableModel:
@@ -153,11 +93,11 @@ class DownloadableModel:
     @property
     def weight_sources(self) -> tuple[WeightSource, ...]:
         """Where its weights come from."""
-        return tuple(WeightSource(one.model, one.needs) for one in self._downloaded.sources)
+        return self._downloaded.sources
 
     def to_fetch(self) -> str | None:
         """What a load would download, as a sentence with the remedy; None when all is here."""
-        lacking = (to_fetch(one.model, one.needs) for one in self._downloaded.sources)
+        lacking = (to_fetch(one.source, one.needs) for one in self._downloaded.sources)
         return next(filter(None, lacking), None)
 
     def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
@@ -169,20 +109,8 @@ class DownloadableModel:
         """
         if reason := self.unavailable():
             raise ModelUnavailable(reason)
-        return install(self._downloaded, progress)
-
-
-def remove(model: HubModel) -> None:
-    """Delete a model's files, also what an interrupted download left; safe when there are none.
-
-    All goes that the hub's cache has of its sources, what other programs fetched of them too.
-
-    Raises:
-        OSError: The system forbids it.
-    """
-    for source in model.sources:
-        if (folder := model_folder(source.model)).exists():
-            shutil.rmtree(folder)
+        first, *_ = [fetch_weights(one, progress) for one in self.weight_sources]
+        return first
 
 
 def _read_catalogue() -> dict[str, CatalogueModel]:
@@ -200,12 +128,23 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     offered = {
         voice: number for number, voice in enumerate(voices) if spoken is None or voice[0] in spoken
     }
-    entry["sources"] = tuple(HubSource(**source) for source in entry["sources"])
+    add_sources(entry)
     presets = tuple(
         Preset(voice, _label(voice), (spoken[voice[0]],) if spoken else (), _gender(voice))
         for voice in offered
     )
     return CatalogueModel(name=name, presets=presets, voice_ids=offered, **entry)
+
+
+def add_sources(entry: dict[str, Any]) -> None:
+    """Make the sources of a catalogue's entry from its tables, and add up their bytes."""
+    sources = []
+    for source in entry["sources"]:
+        files = {role: WeightFile(**file) for role, file in source.pop("files").items()}
+        needs = tuple(file.path for file in files.values())
+        sources.append(WeightSource(needs=needs, files=files, **source))
+    entry["sources"] = tuple(sources)
+    entry["size_bytes"] = sum(one.size_bytes for each in sources for one in each.files.values())
 
 
 def _label(voice: str) -> str:

@@ -172,9 +172,9 @@ class SherpaModel:
 def locate_files(model: HubModel, folders: Sequence[Path]) -> dict[str, str]:
     """Path by what sherpa-onnx's configuration of the family calls the file."""
     return {
-        role: str(folder / path)
+        role: str(folder / file.path)
         for source, folder in zip(model.sources, folders, strict=True)
-        for role, path in source.files.items()
+        for role, file in source.files.items()
     }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tiny_hub import TinyHub, safetensors
 
+from studio.backends.base import WeightSource
 from studio.backends.chatterbox.variants import (
     ENGLISH,
     MULTILINGUAL,
@@ -91,9 +92,8 @@ def test_a_new_download_of_the_multilingual_model_is_the_third_version(
     names = {need for need in MULTILINGUAL.needs if not need.startswith("t3_")}
     hub = TinyHub({**dict.fromkeys(names, b"{}"), second: safetensors(2), third: safetensors(3)})
     with hub.serving(monkeypatch, tmp_path):
-        folder = fetch_weights(
-            MULTILINGUAL.source, needs=MULTILINGUAL.needs, progress=lambda _: None
-        )
+        source = WeightSource(MULTILINGUAL.source, tuple(MULTILINGUAL.needs))
+        folder = fetch_weights(source, lambda _: None)
     assert {path.name for path in folder.iterdir()} == names | {third}
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("huggingface_hub", reason="the model packages are not instal
 
 from tiny_hub import TinyHub, safetensors
 
-from studio.backends.base import LoadProgress
+from studio.backends.base import LoadProgress, WeightSource
 from studio.backends.hub import download
 from studio.backends.hub.weights import fetch_weights
 from studio.errors import Cancelled, ModelUnavailable
@@ -31,9 +31,8 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TinyHub]:
 
 def fetch(told: list[str] | None = None) -> Path:
     return fetch_weights(
-        "ada/voice",
-        needs=tuple(FILES),
-        progress=lambda progress: told.append(progress.message) if told is not None else None,
+        WeightSource("ada/voice", tuple(FILES)),
+        lambda progress: told.append(progress.message) if told is not None else None,
     )
 
 
@@ -70,4 +69,4 @@ def test_the_waiting_can_be_cancelled(hub: TinyHub, monkeypatch: pytest.MonkeyPa
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        fetch_weights("ada/voice", needs=tuple(FILES), progress=stop)
+        fetch_weights(WeightSource("ada/voice", tuple(FILES)), stop)

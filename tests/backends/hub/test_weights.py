@@ -10,6 +10,7 @@ import huggingface_hub
 import pytest
 from tiny_hub import COMMIT, TinyHub, safetensors
 
+from studio.backends.base import WeightSource
 from studio.backends.hub import download as hub_module
 from studio.backends.hub.download import blob_path
 from studio.backends.hub.weights import fetch_weights, is_local, to_fetch, weights_at_hand
@@ -32,8 +33,8 @@ def hub(monkeypatch, tmp_path):
         yield hub
 
 
-def fetch(source=NAME, progress=lambda _: None, **more):
-    return fetch_weights(source, needs=NEEDS, progress=progress, **more)
+def fetch(source=NAME, progress=lambda _: None, needs=NEEDS):
+    return fetch_weights(WeightSource(source, tuple(needs)), progress)
 
 
 def content(folder):
@@ -67,29 +68,29 @@ class TestDownload:
     )
     def test_of_alternatives_the_first_that_the_hub_has_comes(self, hub, there, fetched):
         hub.files = dict.fromkeys(there, b"weights")
-        folder = fetch_weights(NAME, needs=["new.bin|old.bin"], progress=lambda _: None)
+        folder = fetch(needs=["new.bin|old.bin"])
         assert set(content(folder)) == fetched
 
     def test_an_alternative_that_is_here_is_not_replaced(self, hub):
         needs = ["new.bin|old.bin"]
         hub.files = {"old.bin": b"weights"}
-        folder = fetch_weights(NAME, needs=needs, progress=lambda _: None)
+        folder = fetch(needs=needs)
         hub.files["new.bin"] = b"others"
-        assert fetch_weights(NAME, needs=needs, progress=lambda _: None) == folder
+        assert fetch(needs=needs) == folder
         assert set(content(folder)) == {"old.bin"}
 
     def test_an_alternative_in_the_cache_stays_when_other_files_are_fetched(self, hub):
         hub.files = {"old.bin": b"weights", "config.json": b"{}"}
-        fetch_weights(NAME, needs=["old.bin"], progress=lambda _: None)
+        fetch(needs=["old.bin"])
         hub.files["new.bin"] = b"others"
         needs = ["new.bin|old.bin", "config.json"]
-        folder = fetch_weights(NAME, needs=needs, progress=lambda _: None)
+        folder = fetch(needs=needs)
         assert set(content(folder)) == {"old.bin", "config.json"}
 
     def test_where_no_alternative_is_there_all_are_named(self, hub, tmp_path):
         for source in (NAME, str(tmp_path)):
             with pytest.raises(ModelUnavailable, match=r"no file new\.bin or old\.bin;"):
-                fetch_weights(source, needs=["new.bin|old.bin"], progress=lambda _: None)
+                fetch(source, needs=["new.bin|old.bin"])
 
     def test_the_hubs_own_library_finds_it_too(self, hub):
         folder = fetch()
@@ -106,9 +107,9 @@ class TestDownload:
         assert hub.served == {}, "the blob was still there"
 
     def test_a_commit_can_be_named(self, hub):
-        assert fetch(revision=COMMIT).name == COMMIT
+        assert fetch(f"{NAME}@{COMMIT}").name == COMMIT
         assert weights_at_hand(NAME, NEEDS) is None, "the default branch may be another commit"
-        assert weights_at_hand(NAME, NEEDS, COMMIT) is not None
+        assert weights_at_hand(f"{NAME}@{COMMIT}", NEEDS) is not None
 
     @pytest.mark.parametrize("revision", [COMMIT, "refs/pr/1"])
     def test_a_revision_may_stand_behind_the_name(self, hub, revision):
@@ -249,8 +250,10 @@ class TestDisk:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         monkeypatch.setattr(hub_module, "_stream", full)
+        blobs = hub_module.model_folder(NAME) / "blobs"
         with pytest.raises(ModelUnavailable, match=r"disk is full.*HF_HOME"):
             fetch()
+        assert list(blobs.iterdir()) == [], "what has come of it isn't kept on a full disk"
         monkeypatch.undo()
 
     def test_a_broken_file_in_the_cache_is_downloaded_again(self, hub):
@@ -296,7 +299,7 @@ class TestLocalFolder:
         (folder / "model.safetensors.index.json").write_text(str(index).replace("'", '"'))
         (folder / "part-1.safetensors").write_bytes(safetensors(10))
         with pytest.raises(ModelUnavailable, match=r"part-2\.safetensors"):
-            fetch_weights(str(folder), needs=("*.safetensors*",), progress=lambda _: None)
+            fetch(str(folder), needs=["*.safetensors*"])
 
     @pytest.mark.parametrize(
         "body", [b"", b"short", b"\xff" * 100, safetensors(100)[:-1], b"\4" + bytes(7) + b"null"]

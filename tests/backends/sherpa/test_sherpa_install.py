@@ -8,7 +8,12 @@ from contract import LINE, whole
 from sherpa_backends import make
 
 from studio.backends.base import SpeechRequest
-from studio.backends.sherpa.catalogue import CATALOGUE, find_folder, install, remove
+from studio.backends.hub.weights import discard_weights
+from studio.backends.sherpa.catalogue import (
+    CATALOGUE,
+    DownloadableModel,
+    find_folders,
+)
 from studio.errors import Cancelled, ModelUnavailable
 from studio.voices.speaker import Voice
 
@@ -20,22 +25,23 @@ def quiet(_progress):
     """Nobody looks."""
 
 
+def install(model, progress):
+    return DownloadableModel(model).fetch(progress)
+
+
 def test_a_voice_is_installed_found_and_removed(name, serve):
     model = CATALOGUE[name]
     serve(sherpa_models.FILES[name]())
-    assert find_folder(model) is None
+    assert find_folders(model) == ()
     reports = []
     folder = install(model, reports.append)
-    assert find_folder(model) == folder
-    assert any(
-        model.sources[0].files[role] in one.message
-        for one in reports
-        for role in model.sources[0].files
-    )
+    assert find_folders(model)[0] == folder
+    assert any(path in one.message for one in reports for path in model.sources[0].needs)
     assert max(one.fraction or 0 for one in reports) <= 1
-    remove(model)
-    assert find_folder(model) is None
-    remove(model)
+    sources = DownloadableModel(model).weight_sources
+    discard_weights(sources)
+    assert find_folders(model) == ()
+    discard_weights(sources)
 
 
 CUTS = [
@@ -53,7 +59,7 @@ def test_a_download_that_breaks_anywhere_goes_on(cut, serve):
     hub.break_after[path] = [len(files[path]) * cut // 20, 0][not cut :]
     with pytest.raises(ModelUnavailable, match=r"can't be reached .* \(what has come is kept\)"):
         install(CATALOGUE["piper"], quiet)
-    assert find_folder(CATALOGUE["piper"]) is None
+    assert find_folders(CATALOGUE["piper"]) == ()
     install(CATALOGUE["piper"], quiet)
     assert hub.served[path] == len(files[path])
     backend = make("piper")
@@ -64,9 +70,13 @@ def test_a_download_that_breaks_anywhere_goes_on(cut, serve):
 
 def test_a_download_is_cancelled_and_goes_on(serve):
     serve(sherpa_models.piper())
-    with pytest.raises(Cancelled, match="download of Piper was stopped"):
-        install(CATALOGUE["piper"], quiet, lambda: True)
-    assert find_folder(CATALOGUE["piper"]) is None
+
+    def stop(_progress):
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        install(CATALOGUE["piper"], stop)
+    assert find_folders(CATALOGUE["piper"]) == ()
     assert install(CATALOGUE["piper"], quiet)
 
 
@@ -84,7 +94,7 @@ def test_a_file_whose_checksum_doesnt_fit_is_refused(name, path, serve):
     hub.corrupt.add(path)
     with pytest.raises(ModelUnavailable, match=rf"{path} arrived broken and was thrown away"):
         install(CATALOGUE[name], quiet)
-    assert find_folder(CATALOGUE[name]) is None
+    assert find_folders(CATALOGUE[name]) == ()
     hub.corrupt.clear()
     assert install(CATALOGUE[name], quiet)
 
