@@ -97,10 +97,9 @@ class Journal:
             # Unbuffered, so that what `append` wrote survives a crash of the process.
             self._file = path.open("a+b", buffering=0)
         self._size = self._file.seek(0, 2)
-        # Held while the disk is waited for, and guards the two below: one wait serves all who come.
+        # Held while the disk is waited for, as one wait serves all who come; guards the next.
         self._syncing = threading.Lock()
         self._synced_bytes = 0  # of what a process wrote that was killed, the disk may have nothing
-        self._has_failed = False
 
     @property
     def size_bytes(self) -> int:
@@ -176,13 +175,11 @@ class Journal:
                 raise build_closed_error()
             size = self._size
             try:
-                if self._has_failed:
-                    self._rewrite(size)
                 self._disk.sync(self._file, self._path)
             except StorageFailed:
-                self._has_failed = True
+                self._rewrite(size)
                 raise
-            self._synced_bytes, self._has_failed = size, False
+            self._synced_bytes = size
 
     def close(self) -> None:
         """Close the file."""
@@ -190,7 +187,7 @@ class Journal:
             self._file.close()
 
     def _rewrite(self, size: int) -> None:
-        """Write again what isn't synced: Linux takes what it failed to write for written."""
+        """Write again what couldn't be synced, which Linux takes for written from then on."""
         with storage_errors(self._path), self._path.open("r+b", buffering=0) as file:
             file.seek(self._synced_bytes)
             data = file.read(size - self._synced_bytes)

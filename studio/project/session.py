@@ -291,7 +291,7 @@ class ProjectSession:
             Conflict: The line was changed or locked meanwhile; nothing is added.
             StorageFailed: It can't be written.
         """
-        with self._lock_open():
+        with self.changing(waits=False):
             self._check_wants(take)
         self.take_store.add(take, clip)  # without the lock, as nobody should wait for the disk
         with ExitStack() as unless_chosen:
@@ -380,7 +380,7 @@ class ProjectSession:
             again: Whether to make a further take of these lines, with a new seed.
             listen_from: The line at the play-head.
         """
-        with self._lock_open():
+        with self.changing(waits=False):
             self._refresh_context()
             self._renderer.render(line_ids, again=again, listen_from=listen_from)
 
@@ -402,7 +402,7 @@ class ProjectSession:
 
     def focus(self, line_id: str) -> None:
         """Move the play-head, as `ProjectRenderer.focus`."""
-        with self._lock_open():
+        with self.changing(waits=False):
             self._renderer.focus(line_id)
 
     @property
@@ -448,7 +448,7 @@ class ProjectSession:
             AudioRejected: It can't be decoded or is too large; nothing is stored.
             StorageFailed: It can't be written.
         """
-        with self._lock_open():
+        with self.changing(waits=False):
             pass
         # Without the lock, as a file of the same content is the same for everybody.
         return import_audio(self.folder, name, file)
@@ -459,7 +459,7 @@ class ProjectSession:
         Raises:
             StorageFailed: The latest edit can't be saved, or a file can't be deleted.
         """
-        with self._lock_open():
+        with self.changing(waits=False):
             self._state.journal.sync()
             found = find_unused_audio(self.folder.root / layout.AUDIO_FOLDER, self.document)
             held = measure_files(found)
@@ -476,7 +476,7 @@ class ProjectSession:
         Raises:
             StorageFailed: The latest deletion can't be saved, or a file can't be deleted.
         """
-        with self._lock_open():
+        with self.changing(waits=False):
             self._state.journal.sync()
             return free_unused_takes(self.take_store, self.document)
 
@@ -514,30 +514,27 @@ class ProjectSession:
             self.events.close()
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
+    def changing(self, *, waits: bool = True) -> Iterator[None]:
         """Hold the lock for changes, and wait without it until the disk has them.
+
+        Args:
+            waits: Whether to wait; else they may be lost with the machine's power for a second.
 
         Raises:
             EngineBusy: The project has been closed.
             StorageFailed: The disk can't write them. They stand, as the journal has them, and one
                 that is repeated with its `edit_id` waits for the disk again.
         """
-        with self._lock_open():
-            is_outermost, self._nesting = not self._nesting, self._nesting + 1
+        with self.lock:
+            if self._state.closed:
+                raise build_closed_error()
+            waits, self._nesting = waits and not self._nesting, self._nesting + 1
             try:
                 yield
             finally:
                 self._nesting -= 1
-        if is_outermost:
+        if waits:
             self._state.journal.sync()
-
-    @contextmanager
-    def _lock_open(self) -> Iterator[None]:
-        """Hold the lock of a project that hasn't been closed; raises `EngineBusy` if it has."""
-        with self.lock:
-            if self._state.closed:
-                raise build_closed_error()
-            yield
 
     def _refresh_context(self) -> None:
         """Refresh the voices, and publish the lines whose state changed."""
