@@ -50,7 +50,7 @@ class FullDisk(QuickDisk):
 
     Attributes:
         writes: How many there were so far.
-        has_waited_in_vain: Whether what failed last was waiting for what was written before.
+        has_waited_in_vain: Whether it failed when it was waited for; to be reset by who looks.
     """
 
     def __init__(self, fails_at: int, *, for_good: bool) -> None:
@@ -62,7 +62,7 @@ class FullDisk(QuickDisk):
     def _step(self, *, waits: bool = False) -> None:
         self.writes += 1
         if self.writes == self.fails_at or (self.for_good and self.writes > self.fails_at):
-            self.has_waited_in_vain = waits
+            self.has_waited_in_vain |= waits
             raise OSError(errno.ENOSPC, "No space left on device")
 
     def _write(self, file: BinaryIO, data: bytes) -> None:

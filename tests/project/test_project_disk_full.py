@@ -97,6 +97,7 @@ class Day:
     def _tried(self, work):
         session = self._last
         before = session and (words(session), session.rev)
+        self._disk.has_waited_in_vain = False
         try:
             done = work()
         except StorageFailed as error:
