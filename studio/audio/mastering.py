@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import reduce
 from pathlib import Path
 from typing import IO
 
@@ -97,7 +98,8 @@ def _measure_true_peaks(samples: Samples) -> _Array:
     """The highest level around each sample, between them too."""
     dense = np.abs(soxr.resample(samples, 1, _OVERSAMPLING, "VHQ").astype(np.float64))
     dense.resize(len(samples) * _OVERSAMPLING, refcheck=False)
-    after = dense.reshape(-1, _OVERSAMPLING).max(axis=1)  # from each sample to the next
+    # From each sample to the next; by strides, as numpy takes four times as long for rows of four.
+    after = reduce(np.maximum, (dense[start::_OVERSAMPLING] for start in range(_OVERSAMPLING)))
     before = np.concatenate((after[:1], after[:-1]))
     peaks: _Array = np.maximum(np.abs(samples), np.maximum(before, after))
     return peaks

@@ -44,7 +44,6 @@ class Listener(DownloadableModel):
         # Held while one recording is listened to, by a subclass that threads share.
         self._lock = threading.Lock()
         self._loaded: Any = None
-        self._is_proven = False
 
     def load(self, progress: Callable[[LoadProgress], None]) -> None:
         """Bring the model into memory; downloads its weights first where needed.
@@ -58,9 +57,7 @@ class Listener(DownloadableModel):
         self.fetch(progress)
         progress(LoadProgress(f"Loading {self.title} into memory"))
         folders = find_folders(self.model)
-        if not self._is_proven:
-            try_load(self.model, folders, family=self.model.family, kind=self.kind)
-            self._is_proven = True
+        try_load(self.model, folders, family=self.model.family, kind=self.kind)
         located = locate_files(self.model, folders)
         try:
             self._loaded = self._build(located)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,7 +97,9 @@ class Journal:
             # Unbuffered, so that what `append` wrote survives a crash of the process.
             self._file = path.open("a+b", buffering=0)
         self._size = self._file.seek(0, 2)
-        self._unsynced = False
+        # Held while the disk is waited for, as one wait serves all who come; guards the next.
+        self._syncing = threading.Lock()
+        self._synced_bytes = 0  # of what a process wrote that was killed, the disk may have nothing
 
     @property
     def size_bytes(self) -> int:
@@ -125,7 +128,6 @@ class Journal:
             self._truncate(start)
             raise
         self._size = start + len(data)
-        self._unsynced = True
         return start
 
     def read(self, start: int) -> Entry:
@@ -162,20 +164,35 @@ class Journal:
         """Wait until the disk has all entries; other threads may append meanwhile.
 
         Raises:
-            StorageFailed: The disk can't write them.
+            StorageFailed: The disk can't write them; they stay, to be synced by the next call.
+            EngineBusy: The project has been closed.
         """
-        unsynced, self._unsynced = self._unsynced, False
-        if not unsynced:
-            return
-        try:
-            self._disk.sync(self._file, self._path)
-        except StorageFailed:
-            self._unsynced = True
-            raise
+        wanted_bytes = self._size
+        with self._syncing:
+            if self._synced_bytes >= wanted_bytes:
+                return
+            if self._file.closed:
+                raise build_closed_error()
+            size = self._size
+            try:
+                self._disk.sync(self._file, self._path)
+            except StorageFailed:
+                self._rewrite(size)
+                raise
+            self._synced_bytes = size
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with self._syncing:
+            self._file.close()
+
+    def _rewrite(self, size: int) -> None:
+        """Write again what couldn't be synced, which Linux takes for written from then on."""
+        with storage_errors(self._path), self._path.open("r+b", buffering=0) as file:
+            file.seek(self._synced_bytes)
+            data = file.read(size - self._synced_bytes)
+            file.seek(self._synced_bytes)
+            self._disk.append(file, data, self._path)
 
     def _read_entry(self, start: int) -> StoredEntry:
         with (

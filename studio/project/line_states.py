@@ -560,15 +560,6 @@ class Autosave:
             else:
                 self.report(None)
 
-    def sync(self) -> None:
-        """Wait until the disk has every edit; under the session's lock.
-
-        Raises:
-            StorageFailed: The disk can't write them.
-        """
-        with self._write_lock:
-            self._state.journal.sync()
-
     def save_pending(self, wanted: Mapping[str, int | None]) -> None:
         """Save the lines that a render still has to make at once; under the session's lock.
 

@@ -59,7 +59,7 @@ MAX_IDLE_PROJECTS = 16
 IDLE_AFTER_S = 30.0
 """How long a project stays open after a request, which may still be using it."""
 
-_SAVE_INTERVAL_S = 0.5
+_SAVE_INTERVAL_S = 1.0
 _SWEEP_INTERVAL_S = 3600.0
 
 

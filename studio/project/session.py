@@ -58,6 +58,8 @@ _REFRESH_INTERVAL_S = 2.0
 class ProjectSession:
     """An open project; safe from any thread but the engine's own.
 
+    What changes it returns once the disk has the change; others see it before.
+
     Attributes:
         lock: To be held while several values are read that must be consistent.
         events: The project's events.
@@ -81,6 +83,7 @@ class ProjectSession:
         self._autosave = Autosave(core)
         self._renderer = ProjectRenderer(core, self._editor, self._autosave)
         self.judge = ProjectJudge(core)
+        self._nesting = 0  # of `changing`, in the thread that holds the lock
 
     @property
     def document(self) -> Document:
@@ -269,7 +272,7 @@ class ProjectSession:
 
     def edit(self, edits: Sequence[Op], author: Author, base_rev: int) -> EditEvent:
         """Apply edits, as `DocumentEditor.edit`."""
-        with self._lock_for_change():
+        with self.changing():
             return self._follow(self._editor.edit(edits, author, base_rev))
 
     def add_take(
@@ -288,12 +291,12 @@ class ProjectSession:
             Conflict: The line was changed or locked meanwhile; nothing is added.
             StorageFailed: It can't be written.
         """
-        with self._lock_for_change():
+        with self.changing(waits=False):
             self._check_wants(take)
         self.take_store.add(take, clip)  # without the lock, as nobody should wait for the disk
         with ExitStack() as unless_chosen:
             unless_chosen.callback(self.take_store.discard, take)
-            with self._lock_for_change():
+            with self.changing():
                 self._check_wants(take)
                 check()
                 choose = Choose(op="choose", line_id=take.line_id, take_id=take.take_id)
@@ -340,7 +343,7 @@ class ProjectSession:
         parsed = read_dialog_text(text)
         if check is not None:
             check(parsed.dialog)
-        with self._lock_for_change():
+        with self.changing():
             news = self._follow(self._editor.merge_script(parsed.dialog, author, base_rev))
             return news, self._collect_notices(parsed.dialog, parsed.notices)
 
@@ -354,17 +357,17 @@ class ProjectSession:
 
     def rename(self, name: str) -> EditEvent:
         """Rename the project, as `DocumentEditor.rename`."""
-        with self._lock_for_change():
+        with self.changing():
             return self._editor.rename(name)
 
     def undo(self, author: Author, base_rev: int, *, own: bool = False) -> EditEvent:
         """Undo the latest step, as `DocumentEditor.undo`."""
-        with self._lock_for_change():
+        with self.changing():
             return self._follow(self._editor.undo(author, base_rev, own=own))
 
     def redo(self, author: Author) -> EditEvent:
         """Redo the last undone step, as `DocumentEditor.redo`."""
-        with self._lock_for_change():
+        with self.changing():
             return self._follow(self._editor.redo(author))
 
     def render(
@@ -377,7 +380,7 @@ class ProjectSession:
             again: Whether to make a further take of these lines, with a new seed.
             listen_from: The line at the play-head.
         """
-        with self._lock_for_change():
+        with self.changing(waits=False):
             self._refresh_context()
             self._renderer.render(line_ids, again=again, listen_from=listen_from)
 
@@ -399,7 +402,7 @@ class ProjectSession:
 
     def focus(self, line_id: str) -> None:
         """Move the play-head, as `ProjectRenderer.focus`."""
-        with self._lock_for_change():
+        with self.changing(waits=False):
             self._renderer.focus(line_id)
 
     @property
@@ -432,7 +435,7 @@ class ProjectSession:
             StorageFailed: They can't be saved.
         """
         cast, found = import_voices(folder, self.document, self._state.deps.library)
-        with self._lock_for_change():
+        with self.changing():
             self._state.record(replace(self.document, cast=cast), STUDIO_AUTHOR, EntryKind.MADE)
             self.folder.notices += found
             self._refresh_context()
@@ -445,7 +448,7 @@ class ProjectSession:
             AudioRejected: It can't be decoded or is too large; nothing is stored.
             StorageFailed: It can't be written.
         """
-        with self._lock_for_change():
+        with self.changing(waits=False):
             pass
         # Without the lock, as a file of the same content is the same for everybody.
         return import_audio(self.folder, name, file)
@@ -456,8 +459,8 @@ class ProjectSession:
         Raises:
             StorageFailed: The latest edit can't be saved, or a file can't be deleted.
         """
-        with self._lock_for_change():
-            self._autosave.sync()
+        with self.changing(waits=False):
+            self._state.journal.sync()
             found = find_unused_audio(self.folder.root / layout.AUDIO_FOLDER, self.document)
             held = measure_files(found)
             for path in found:
@@ -473,8 +476,8 @@ class ProjectSession:
         Raises:
             StorageFailed: The latest deletion can't be saved, or a file can't be deleted.
         """
-        with self._lock_for_change():
-            self._autosave.sync()
+        with self.changing(waits=False):
+            self._state.journal.sync()
             return free_unused_takes(self.take_store, self.document)
 
     def save(self, *, now: bool = False) -> None:
@@ -511,16 +514,27 @@ class ProjectSession:
             self.events.close()
 
     @contextmanager
-    def _lock_for_change(self) -> Iterator[None]:
-        """Hold the lock for a change.
+    def changing(self, *, waits: bool = True) -> Iterator[None]:
+        """Hold the lock for changes, and wait without it until the disk has them.
+
+        Args:
+            waits: Whether to wait; else they may be lost with the machine's power for a second.
 
         Raises:
             EngineBusy: The project has been closed.
+            StorageFailed: The disk can't write them. They stand, as the journal has them, and one
+                that is repeated with its `edit_id` waits for the disk again.
         """
         with self.lock:
             if self._state.closed:
                 raise build_closed_error()
-            yield
+            waits, self._nesting = waits and not self._nesting, self._nesting + 1
+            try:
+                yield
+            finally:
+                self._nesting -= 1
+        if waits:
+            self._state.journal.sync()
 
     def _refresh_context(self) -> None:
         """Refresh the voices, and publish the lines whose state changed."""

@@ -313,6 +313,7 @@ class AcceptFailures:
 
 
 _PRIVATE_NETWORKS = "127.0.0.1,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
+_TICK_S = 0.5
 _ACCEPTED_AT_ONCE = 64
 _LISTEN_BACKLOG = 2_048
 
@@ -336,6 +337,11 @@ class BoundedServer(uvicorn.Server):
         for server in self.servers:
             for listener in server.sockets:
                 _lengthen_queue(listener)
+
+    async def main_loop(self) -> None:
+        """Wait for the end; uvicorn's own loop wakes an idle processor ten times a second."""
+        while not await self.on_tick(0):  # noqa: ASYNC110 - uvicorn sets a flag
+            await asyncio.sleep(_TICK_S)
 
 
 class SpaceServer(BoundedServer):

@@ -28,8 +28,8 @@ def wait_for_interrupt() -> None:
 
     signal.signal(signal.SIGINT, end)
     signal.signal(signal.SIGTERM, end)
-    # A bare wait can't be interrupted by a signal on Windows.
-    while not ended.wait(timeout=0.5):
+    # A wait without an end can't be interrupted by a signal on Windows.
+    while not ended.wait(timeout=0.5 if os.name == "nt" else None):
         pass
     sys.stderr.write(f"{_STOPPING}\n")
     sys.stderr.flush()

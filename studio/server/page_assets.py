@@ -72,6 +72,14 @@ _LANGUAGE_SCRIPT = """(function () {
   document.write('<script src="' + %(folder)s + '/' + wished + '.js"></' + "script>");
 })();"""
 
+_LOADING_SIGN_SCRIPT = r"""(function (ask) {
+  window.requestAnimationFrame = function (callback) {
+    if (!/performance\.now\(\)-.*\/1e3/.test(callback)) return ask(callback);
+    window.requestAnimationFrame = ask;
+  };
+})(window.requestAnimationFrame);"""
+"""Stops the clock of Gradio's loading sign, which goes on in each frame when the sign is gone."""
+
 _LANGUAGE = "language.js"
 _SAME_FOLDER = 'document.currentScript.src.replace(/[^/]*$/, "texts")'
 _JOINED_STYLES = "styles.css"
@@ -134,6 +142,7 @@ class PageAssets:
         return "\n".join(
             (
                 f"<script>\n{self.language_script(json.dumps(self._address('texts')))}\n</script>",
+                f"<script>\n{_LOADING_SIGN_SCRIPT}\n</script>",
                 f'<link rel="preload" as="style" href="{self._address(_JOINED_STYLES)}">',
                 f'<link rel="modulepreload" href="{self._address(_JOINED_MODULES)}">',
             )

@@ -204,7 +204,8 @@ def collect_garbage_again() -> None:
     gc.enable()
 
 
-_GRADIO_POLL_S = 0.02
+_GRADIO_POLLS_S = 0.25, 5.0
+"""Between looks of Gradio for events, and for their progress, of which no function has any."""
 _OPENING_SCRIPT = ASSETS / "dialogs" / "lighthouse.txt"
 
 
@@ -362,8 +363,8 @@ def _build_entry(
 
 def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> None:
     page.api_open = False  # as `queue` would set, which makes another queue and server
-    # Gradio's own is 1 ms, at which an idle studio takes 4 % of a processor.
-    page._queue.sleep_when_free = _GRADIO_POLL_S
+    # Gradio's own are 1 and 10 ms, at which an idle studio takes 4 % of a processor.
+    page._queue.sleep_when_free, page._queue.progress_update_sleep_when_free = _GRADIO_POLLS_S
     # Gradio takes no settings for its server, so it gets the studio's.
     http_server.Server = _SpaceServer if arguments.config.is_space else _Server
     page.launch(

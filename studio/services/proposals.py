@@ -177,10 +177,10 @@ class Proposals:
             NotFound: There is no such proposal.
             Conflict: It was answered or replaced, or a line that it concerns has changed.
         """
-        with session.lock:
+        with session.changing():
             proposal = self._require_waiting(session, proposal_id)
             news = session.edit(_build_ops(proposal.changes), author, session.rev)
-        self._answer(proposal, ProposalState.ACCEPTED)
+            self._answer(proposal, ProposalState.ACCEPTED)
         return news
 
     def reject(self, session: ProjectSession, proposal_id: str) -> None:

@@ -50,16 +50,19 @@ class FullDisk(QuickDisk):
 
     Attributes:
         writes: How many there were so far.
+        has_waited_in_vain: Whether it failed when it was waited for; to be reset by who looks.
     """
 
     def __init__(self, fails_at: int, *, for_good: bool) -> None:
         self.fails_at = fails_at
         self.for_good = for_good
         self.writes = 0
+        self.has_waited_in_vain = False
 
-    def _step(self) -> None:
+    def _step(self, *, waits: bool = False) -> None:
         self.writes += 1
         if self.writes == self.fails_at or (self.for_good and self.writes > self.fails_at):
+            self.has_waited_in_vain |= waits
             raise OSError(errno.ENOSPC, "No space left on device")
 
     def _write(self, file: BinaryIO, data: bytes) -> None:
@@ -71,7 +74,7 @@ class FullDisk(QuickDisk):
         super()._write(file, data)
 
     def _sync(self, file: BinaryIO) -> None:
-        self._step()
+        self._step(waits=True)
         super()._sync(file)
 
     def _rename(self, source: Path, target: Path) -> None:

@@ -104,7 +104,8 @@ def test_what_could_not_be_synced_is_synced_the_next_time(tmp_path: Path) -> Non
         journal.sync()
     for _ in range(2):
         journal.sync()
-    assert disk.writes == 3, "the entry, and the disk was asked twice"
+    # Linux takes what it failed to write for written, so it is written again.
+    assert disk.writes == 4, "the entry twice, and the disk was asked twice"
     journal.close()
 
 

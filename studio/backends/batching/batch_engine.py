@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import torch
@@ -188,7 +189,8 @@ class BatchEngine:
         So that line waits for the step in progress, its own prefill, one frame and one call of the
         codec, and no more.
         """
-        slot = self._scheduler.find_preemptible(lambda slot: self._core.progress()[slot].frames)
+        progress = cache(self._core.progress)  # reads all slots, and only if a line is to be chosen
+        slot = self._scheduler.find_preemptible(lambda slot: progress()[slot].frames)
         if slot is not None:
             self._core.free(slot)
             self._scheduler.preempt(slot, self._scheduler.running[slot].restart())

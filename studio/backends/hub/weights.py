@@ -115,7 +115,7 @@ def discard_weights(
 def _sweep_model(model: Path) -> None:
     """Delete what no file of a snapshot links to, and a model without files altogether."""
     files = [path for path in (model / "snapshots").rglob("*") if path.is_file()]
-    if all(path.name == _NOTE for path in files):
+    if all(path.name.startswith(_NOTE_PREFIX) for path in files):
         if model.exists():
             shutil.rmtree(model)
         return
@@ -231,7 +231,8 @@ def _match_one(folder: Path, pattern: str) -> Iterator[Path]:
             yield path
 
 
-_NOTE = ".tableread-identity.json"
+_NOTE_PREFIX = ".tableread-"
+_NOTE = f"{_NOTE_PREFIX}identity.json"
 _NOTE_FORMAT = RecordFormat("The note beside the weights")
 _PROBES, _PROBE_BYTES = 16, 65_536
 _DIGITS = 16

@@ -97,7 +97,6 @@ class SherpaBackend(DownloadableModel):
         self._model: SherpaModel | None = None
         self._split: Splitter | None = None
         self._phonemizer: Phonemizer | None = None
-        self._proven: set[str] = set()
 
     @property
     def revision(self) -> str:
@@ -153,10 +152,7 @@ class SherpaBackend(DownloadableModel):
         self.fetch(progress)
         progress(LoadProgress(f"Loading {self.title} into memory"))
         folders = find_folders(self._catalogued)
-        identity = self._identify(folders)
-        if identity not in self._proven:
-            check_model(self._catalogued, folders)
-            self._proven.add(identity)
+        check_model(self._catalogued, folders)
         phonemic = self._catalogued.family in _PHONEMIC
         self._phonemizer = Phonemizer(workers=default_workers(self._cores)) if phonemic else None
         self._model = SherpaModel(self._catalogued, folders, lines=self._cores)

@@ -6,8 +6,11 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +20,8 @@ from studio.audio.clip import Clip, Samples
 from studio.backends.sherpa import load_check
 from studio.backends.sherpa.catalogue import CatalogueModel, HubModel
 from studio.backends.sherpa.line_pieces import Piece
-from studio.errors import Cancelled, ModelUnavailable, SpeechFailed
+from studio.errors import Cancelled, ModelUnavailable, SpeechFailed, StorageFailed
+from studio.storage.disk import Disk, hash_file, read_file, read_json
 
 _CHECK_TIMEOUT_S = 300.0
 _POLL_S = 0.1  # how late a line that waits for a core notices that it is cancelled
@@ -181,17 +185,23 @@ def locate_files(model: HubModel, folders: Sequence[Path]) -> dict[str, str]:
 def try_load(model: HubModel, folders: Sequence[Path], *, family: str, kind: str) -> dict[str, Any]:
     """Load a model in a process of its own, which may end without a word; see `load_check`.
 
+    A note beside the files spares the same files that at the next start.
+
     Returns:
         What the model says about itself.
 
     Raises:
         ModelUnavailable: It can't be loaded.
     """
+    files = locate_files(model, folders)
+    note = folders[0] / f".tableread-checked-{_identify_check(kind, family, files)}.json"
+    with suppress(OSError, ValueError):
+        return dict(read_json(read_file(note)))
     asked = {
         "paths": [path for path in sys.path if path],
         "kind": kind,
         "family": family,
-        "files": locate_files(model, folders),
+        "files": files,
         "threads": 1,
     }
     try:
@@ -210,7 +220,16 @@ def try_load(model: HubModel, folders: Sequence[Path], *, family: str, kind: str
     if ended.returncode:
         raise ModelUnavailable(describe_load_failure(model, folders, ended.stderr))
     about: dict[str, Any] = json.loads(ended.stdout)
+    with suppress(StorageFailed):  # in a folder that is read only
+        Disk().write_whole(note, ended.stdout.encode(), synced=False)
     return about
+
+
+def _identify_check(kind: str, family: str, files: Mapping[str, str]) -> str:
+    """16 hexadecimal digits: sherpa-onnx's version, what is loaded, and every byte of its files."""
+    hashes = [hash_file(Path(path)) for path in files.values() if Path(path).is_file()]
+    named = " ".join((version("sherpa-onnx"), kind, family, *hashes))
+    return sha256(named.encode()).hexdigest()[:16]
 
 
 def check_model(model: CatalogueModel, folders: Sequence[Path]) -> None:

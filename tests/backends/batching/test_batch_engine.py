@@ -510,6 +510,48 @@ def test_a_line_at_the_play_head_waits_for_no_slot_and_who_gave_way_is_whole_in_
     assert admitted == [1, 2, 1]
 
 
+def test_who_gives_way_is_found_by_one_look_at_all_slots(monkeypatch):
+    looks: list[bool] = []
+    found: list[int] = []
+    find = SlotScheduler.find_preemptible
+
+    def noted_find(scheduler, frames_of):
+        before = len(looks)
+        slot = find(scheduler, frames_of)
+        found.extend([] if slot is None else [len(looks) - before])
+        return slot
+
+    monkeypatch.setattr(SlotScheduler, "find_preemptible", noted_find)
+    full, opened, admitted = threading.Event(), threading.Event(), []
+
+    def hold_once_full(_bucket: int) -> None:
+        if len(admitted) >= 8:
+            full.set()
+            assert opened.wait(PATIENCE_S)
+
+    with Rig(8) as rig, ThreadPoolExecutor(9) as pool:
+        progress = rig.core.progress
+
+        def noted_progress(**how):
+            looks.append(True)
+            return progress(**how)
+
+        rig.core.progress = noted_progress
+        rig.core.before_admit = lambda lines: admitted.extend(line.seed for line in lines)
+        rig.core.before_step = hold_once_full
+        spoken = [pool.submit(rig.speak, paper_task(seed, 400)) for seed in range(8)]
+        assert full.wait(PATIENCE_S)
+        listened = paper_task(9, 9, priority=lambda: Priority(0))
+        asked: queue.SimpleQueue[Samples | SequenceEnd] = queue.SimpleQueue()
+        rig.engine.submit(TtsSequence(listened, asked.put))
+        opened.set()
+        while not isinstance(asked.get(timeout=PATIENCE_S), SequenceEnd):
+            pass
+        for one in spoken:
+            one.result(PATIENCE_S)
+    assert found == [1]
+
+
 def test_a_prompt_that_does_not_fit_fails_alone(rig):
     def before_admit(lines) -> None:
         if any(line.seed == 2 for line in lines):

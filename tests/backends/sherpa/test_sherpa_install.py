@@ -1,6 +1,7 @@
 """Small voices are downloaded, checked, refused with one clear message, and removed."""
 
 import json
+import subprocess
 
 import pytest
 import sherpa_models
@@ -176,3 +177,41 @@ def test_a_broken_model_is_refused_and_ends_nothing(name, files, serve):
     said = refusal(name, files(), serve)
     assert "can't be loaded" in said
     assert said.endswith("Remove it and download it again.")
+
+
+def test_a_model_is_checked_once_and_again_when_a_byte_of_it_changes(serve, monkeypatch):
+    serve(sherpa_models.piper())
+    folder = install(CATALOGUE["piper"], quiet)
+    checks, run = [], subprocess.run
+
+    def noted(command, **how):
+        checks.append(command)
+        return run(command, **how)
+
+    monkeypatch.setattr(subprocess, "run", noted)
+
+    def start():
+        backend = make("piper")
+        backend.load(quiet)
+        backend.unload()
+        return len(checks)
+
+    assert [start(), start()] == [1, 1]
+    tokens = (folder / "tokens.txt").resolve()
+    content = bytearray(tokens.read_bytes())
+    content[-1:] = b" "
+    tokens.write_bytes(content)
+    assert [start(), start()] == [2, 2]
+    for note in folder.glob(".tableread-checked-*"):
+        note.write_bytes(b"")  # as a power cut may leave it
+    assert [start(), start()] == [3, 3]
+    remove(CATALOGUE["piper"])
+    assert not folder.exists()
+
+
+def test_a_model_that_fails_its_check_is_checked_each_time(serve):
+    serve(without_metadata())
+    install(CATALOGUE["kokoro"], quiet)
+    for _ in range(2):
+        with pytest.raises(ModelUnavailable, match="can't be loaded"):
+            make("kokoro").load(quiet)
