@@ -106,12 +106,12 @@ _SIGNED = regex.compile(r"(?:transcribed|generated|created|recorded)\s(?:by|with
 """What a service writes below a transcript."""
 
 _READ_AS_CHAT = (
-    "This was read as a chat or a list of who says what; times, and what the chat itself tells, are"
-    " left out. Write “Name: text” where that is wrong."
+    "This was read as a chat or a list of who says what; times are left out. Write “Name: text” "
+    "where that is wrong."
 )
 
 
-_CHAT_TELLS = "What the chat itself tells isn't spoken; it is left out:"
+_CHAT_TELLS = "What the chat itself tells isn't spoken; it stands between the lines:"
 _MOST_ROWS_ABOVE = 30
 _MOST_ROWS_WITH_NEXT = 60
 
@@ -159,10 +159,9 @@ def read_chat(text: str, remarks: ImportNotices) -> ChatText | None:
         number, title = chat.above.pop(0)
         remarks.add(TITLE_NOTICE, number, title)
     for number, row in chat.above:
-        remarks.add(ABOUT_NOTICE, number, row)
-        builder.unspoken(row, UnspokenKind.NOTE, number)
+        remarks.set_aside(ABOUT_NOTICE, number, row)
     for number, row in chat.left:
-        remarks.add(_CHAT_TELLS, number, row)
+        remarks.set_aside(_CHAT_TELLS, number, row)
     for one in chat.said:
         if is_cue(cue := f"{one.speaker}: {one.text}"):
             remarks.add(CUE_NOTICE, one.line_number, cue)
@@ -232,7 +231,7 @@ def _may_be_chat(text: str) -> bool:
 
 
 def _messages(rows: list[_Row], form: regex.Pattern[str]) -> _Chat | None:
-    """Read messages; system messages of the chat are left out."""
+    """Read messages; what the chat itself tells is no message."""
     said: list[_Said] = []
     left: list[_Row] = []
     further: dict[int, list[str]] = {}

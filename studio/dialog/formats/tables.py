@@ -23,6 +23,7 @@ from studio.dialog.directions import word_set, write_direction
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import (
     LANGUAGE_CODES,
+    MAX_LINES,
     Audio,
     Dialog,
     Line,
@@ -323,6 +324,8 @@ _NOTES = word_set(
     " commentaire commentaires remarque nota notas comentario comentarios 备注 備考 メモ"
 )
 _LEFT_COLUMN = "The column “{}” is left out."
+_KEPT_COLUMN = "The column “{}” isn't spoken; it stands between the lines."
+_WORDS = regex.compile(r"\p{L}{2}")
 _TRANSLATED = "The table has the text in several languages; “{}” is read, and not {}."
 _QUOTED = 'Anna,"Yes, I know."'
 _NOTHING = f"The table holds no lines. {_HOW}, and write one line of the dialog in each row."
@@ -418,6 +421,7 @@ class _Table:
         self._delimiter = delimiter
         self._columns = columns
         self._noted: list[int] = []
+        self._beside: list[int] = []
         self._remarks = remarks
         languages = list_languages(headings)
         self._language = languages.get(columns[Role.TEXT])
@@ -469,6 +473,9 @@ class _Table:
                 found[column] = key
             elif is_noted(heading):
                 self._noted.append(column)
+            elif any(map(_WORDS.search, cells)) and 2 * len(rows) <= MAX_LINES:
+                self._beside.append(column)
+                self._remarks.add(_KEPT_COLUMN.format(heading[:40]), 1)
             else:
                 self._remarks.add(_LEFT_COLUMN.format(heading[:40]), 1)
         return found
@@ -492,6 +499,9 @@ class _Table:
         for column in self._noted:
             if note := "".join(row.cells[column : column + 1]).strip():
                 self.builder.unspoken(unescape_formula(note), UnspokenKind.NOTE, number)
+        cells = ((self._headings[at], "".join(row.cells[at : at + 1])) for at in self._beside)
+        beside = " · ".join(f"{heading}: {cell}" for heading, cell in cells if cell.strip())
+        self.builder.unspoken(beside, UnspokenKind.NOTE, number)
         self._add_pause(row, Role.PAUSE)
 
     def _fit_row(self, row: Row) -> Row:
