@@ -4,6 +4,7 @@ from studio.dialog.formats.dialog_file import (
     Format,
     ImportOptions,
     export_dialog,
+    export_notices,
     import_dialog,
 )
 from studio.dialog.model import (
@@ -258,3 +259,34 @@ def test_a_number_below_a_name_is_what_somebody_says() -> None:
         Unspoken("2."),
         Speech("BEN", "No."),
     )
+
+
+def test_dual_dialogue_survives_and_other_formats_keep_it() -> None:
+    text = "MARA\nI never said that.\n\nJONAS ^\nYou did say that.\n\n@McBee (V.O.) ^\nNo.\n"
+    dialog = read(text).dialog
+    assert list(dialog) == [
+        Speech("MARA", "I never said that."),
+        Speech("JONAS", "You did say that.", params={"dual": True}),
+        Speech("McBee", "No.", params={"dual": True}),
+    ]
+    written = export_dialog(dialog, Format.FOUNTAIN).decode()
+    assert written == text.replace(" (V.O.)", "")
+    assert read(written).dialog == dialog
+    assert "[JONAS | dual:true] You did" in export_dialog(dialog, Format.SCRIPT).decode()
+    for format_ in (Format.SCRIPT, Format.CSV, Format.TSV, Format.JSON, Format.JSON_LINES):
+        again = import_dialog(export_dialog(dialog, format_), f"scene.{format_}").dialog
+        assert again == dialog, format_
+    assert export_notices(dialog, Format.SRT)[0].message.endswith("settings out. (Also line 3.)")
+
+
+@pytest.mark.parametrize("value", [False, "both", 1])
+def test_only_what_is_dual_has_fountain_s_sign(value: object) -> None:
+    dialog = Dialog((Speech("JONAS", "No.", params={"dual": value}), Speech("A ^", "Hm.")))
+    written = export_dialog(dialog, Format.FOUNTAIN)
+    assert read(written.decode()).dialog == dialog
+    assert b" ^\n" not in written.replace(b"\\^", b"")
+
+
+def test_no_voice_reads_what_is_dual() -> None:
+    (segment,) = plan(read("JONAS ^\nNo.\n").dialog, SpeechLimits(100)).segments
+    assert (segment.text, dict(segment.params)) == ("No.", {})

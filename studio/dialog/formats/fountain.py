@@ -40,6 +40,7 @@ from studio.dialog.model import (
     paragraph,
     with_place,
 )
+from studio.dialog.planning import DUAL
 from studio.dialog.tags import DEFAULT_PAUSE_S, SOUND_TAGS, leading_pauses, sound_name, write_pause
 from studio.errors import NameRejected, ScriptError
 
@@ -191,6 +192,7 @@ _TITLE_KEY = regex.compile(
 _SCENE_NUMBER = regex.compile(r"\s+#[\w.-]{1,10}#$")
 _OUTLINE = regex.compile(r"[#=]")
 _FORCED_ACTION = regex.compile(r"[!>]")
+_DUAL = regex.compile(r"(?<!\\)\^\s*$")
 _NAME_ENDS = regex.compile(r"(?<!\\)[(^]")
 _PLAIN_NAME = regex.compile(r"[A-Z][A-Z0-9 '.-]*")
 _DIRECTION = regex.compile(r"\((?P<inside>.*)\)")
@@ -396,6 +398,8 @@ class _ScreenplayReader:
                     attributes = parse_attributes(note["inside"].split("|"))
             line = NOTE.sub(_inline_note, line).strip()
             words.append(_spoken(line, is_first=not any(words)))
+        if _DUAL.search(block[0][1]):
+            attributes = replace(attributes, params={**attributes.params, DUAL: True})
         self.builder.speech(name, " ".join(filter(None, words)), block[0][0], attributes)
 
     def _narrate(self, block: list[NumberedLine], kind: UnspokenKind) -> None:
@@ -514,13 +518,15 @@ def _unspoken(line: Unspoken) -> str:
 
 def _speech(line: Speech) -> str:
     name, words = clean_name(line.speaker), _words(line)
+    dual = " ^" if line.params.get(DUAL) is True else ""
     if words and writes_as_cue(name) and not _AUTHORED.fullmatch(words):
-        return f"{name}\n{words}"
-    return f"@{marked_name(name)}\n{words}".rstrip()
+        return f"{name}{dual}\n{words}"
+    return f"@{marked_name(name)}{dual}\n{words}".rstrip()
 
 
 def _words(line: Speech) -> str:
-    parts = write_attributes(Attributes(line.language, line.seed, line.params))
+    noted = {key: value for key, value in line.params.items() if key != DUAL or value is not True}
+    parts = write_attributes(Attributes(line.language, line.seed, noted))
     note = f"[[voice | {' | '.join(parts)}]]".replace("/*", r"/\u002a") if parts else ""
     return " ".join(filter(None, (marked(paragraph(line.text)), note)))
 
