@@ -163,6 +163,11 @@ def _is_no_name(inside: str) -> bool:
     return inside.islower() and is_direction(inside)
 
 
+def is_said_so(extension: str) -> bool:
+    """Whether what stands in parentheses behind a name isn't where the voice comes from."""
+    return _WHERE.fullmatch(extension.strip()) is None
+
+
 def split_extension(name: str) -> tuple[str, str]:
     """A name without what a play or a screenplay adds to it in parentheses, and the direction.
 

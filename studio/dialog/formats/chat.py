@@ -35,7 +35,6 @@ _WORD_NAME = rf"(?P<name>\p{{L}}[^{_NO_NAME}.?!,;]{{0,59}}?)"
 _TEXT = r"(?P<text>\S.*)"
 
 _STAMPED = regex.compile(rf"[\[(]?{_STAMP}[\])]?(?:\s|$)", regex.IGNORECASE)
-_TIME_ALONE = regex.compile(rf"[\[(]?{_STAMP}[\])]?\s*", regex.IGNORECASE)
 _COPIED = regex.compile(rf"\[{_BOTH}\]\s", regex.IGNORECASE)
 """Begins nothing but a message: one of them is a chat already."""
 
@@ -239,7 +238,7 @@ def _messages(rows: list[_Row], form: regex.Pattern[str]) -> _Chat | None:
         if line := _line(number, row, form):
             said.append(line)
         elif _STAMPED.match(row):
-            left += [] if _TIME_ALONE.fullmatch(row) else [(number, row)]
+            left.append((number, row))
         elif not said:
             return None
         elif _CHATS_OWN.fullmatch(row) or (row is rows[-1][1] and _SIGNED.match(row)):
@@ -249,7 +248,7 @@ def _messages(rows: list[_Row], form: regex.Pattern[str]) -> _Chat | None:
     for idx, rows_below in further.items():
         said[idx] = replace(said[idx], text=" ".join((said[idx].text, *rows_below)).strip())
     own = {idx for idx, one in enumerate(said) if _CHATS_OWN.fullmatch(one.text)}
-    left += [(said[idx].line_number, said[idx].text) for idx in own]
+    left += [(said[idx].line_number, f"{said[idx].speaker}: {said[idx].text}") for idx in own]
     full = [one for idx, one in enumerate(said) if one.text and idx not in own]
     is_chat = (full and len(said) > 1) or (full and _COPIED.match(rows[0][1]))
     plain = [

@@ -41,6 +41,7 @@ from studio.dialog.model import (
     with_place,
 )
 from studio.dialog.planning import DUAL
+from studio.dialog.script import is_said_so
 from studio.dialog.tags import DEFAULT_PAUSE_S, SOUND_TAGS, leading_pauses, sound_name, write_pause
 from studio.errors import NameRejected, ScriptError
 
@@ -193,6 +194,7 @@ _SCENE_NUMBER = regex.compile(r"\s+#[\w.-]{1,10}#$")
 _OUTLINE = regex.compile(r"[#=]")
 _FORCED_ACTION = regex.compile(r"[!>]")
 _DUAL = regex.compile(r"(?<!\\)\^\s*$")
+_EXTENSION = regex.compile(r"(?<!\\)\(([^()]+)\)")
 _NAME_ENDS = regex.compile(r"(?<!\\)[(^]")
 _PLAIN_NAME = regex.compile(r"[A-Z][A-Z0-9 '.-]*")
 _DIRECTION = regex.compile(r"\((?P<inside>.*)\)")
@@ -390,7 +392,10 @@ class _ScreenplayReader:
         return True
 
     def _speak(self, name: str, block: list[NumberedLine]) -> None:
-        words: list[str] = []
+        extensions = _EXTENSION.findall(block[0][1])
+        words = [
+            write_direction(plain(how), is_first=True) for how in extensions if is_said_so(how)
+        ]
         attributes = Attributes()
         for _, line in block[1:]:
             for note in NOTE.finditer(line):

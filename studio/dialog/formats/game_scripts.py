@@ -98,6 +98,8 @@ class _GameReader:
             self._builder.speech(FIRST_SPEAKER, row, number)
         elif header.text:
             self._builder.speech(header.speaker, header.text, number, header.attributes)
+        else:
+            self._note(row, number)
 
 
 class _InkReader(_GameReader):

@@ -469,7 +469,7 @@ class _PlainTextReader:
             self._add_about(text, number)
         elif self._lists_person(row):
             self._add_about(text, number)
-        elif about and about[0] == "title":
+        elif about and about[0] == "title" and self.title is None:
             self._take_title(about[1], number)
         elif about:
             self._add_about(text, number)

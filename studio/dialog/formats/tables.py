@@ -325,7 +325,7 @@ _NOTES = word_set(
 )
 _LEFT_COLUMN = "The column “{}” is left out."
 _KEPT_COLUMN = "The column “{}” isn't spoken; it stands between the lines."
-_WORDS = regex.compile(r"\p{L}{2}")
+_WORDS = regex.compile(r"\p{L}")
 _TRANSLATED = "The table has the text in several languages; “{}” is read, and not {}."
 _QUOTED = 'Anna,"Yes, I know."'
 _NOTHING = f"The table holds no lines. {_HOW}, and write one line of the dialog in each row."
