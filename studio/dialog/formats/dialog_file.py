@@ -318,12 +318,10 @@ def _read_own(text: str, suffix: Format | None, options: ImportOptions) -> Impor
     if suffix is Format.FOUNTAIN and (own := read_own_fountain(text, narrator=options.narrator)):
         return Imported(own.parsed.dialog, own.parsed.notices, suffix, unspoken=own.unspoken)
     is_script = suffix in (None, Format.SCRIPT) and options.narrator is None
-    if is_script and not _TIMED_TURN.search(text):
-        script = read_own_script(text)
-        return script and Imported(
-            script.dialog, script.notices, Format.SCRIPT, _shorten_title(_find_title(script.dialog))
-        )
-    return None
+    if not is_script or _TIMED_TURN.search(text) or not (script := read_own_script(text)):
+        return None
+    title = _shorten_title(_find_title(script.dialog))
+    return Imported(script.dialog, script.notices, Format.SCRIPT, title)
 
 
 # A transcript's or a chat's, which may have a script's form: its times aren't who speaks, or said.

@@ -420,8 +420,7 @@ class _Table:
         self._headings = headings
         self._delimiter = delimiter
         self._columns = columns
-        self._noted: list[int] = []
-        self._beside: list[int] = []
+        self._noted: dict[int, str] = {}  # what a note of a column begins with
         self._remarks = remarks
         languages = list_languages(headings)
         self._language = languages.get(columns[Role.TEXT])
@@ -472,9 +471,9 @@ class _Table:
             if is_setting and _is_key(key) and all(map(_VALUE.fullmatch, cells)):
                 found[column] = key
             elif is_noted(heading):
-                self._noted.append(column)
-            elif any(map(_WORDS.search, cells)) and 2 * len(rows) <= MAX_LINES:
-                self._beside.append(column)
+                self._noted[column] = ""
+            elif _WORDS.search("".join(cells)) and (2 + len(self._noted)) * len(rows) <= MAX_LINES:
+                self._noted[column] = f"{heading}: "
                 self._remarks.add(_KEPT_COLUMN.format(heading[:40]), 1)
             else:
                 self._remarks.add(_LEFT_COLUMN.format(heading[:40]), 1)
@@ -496,12 +495,10 @@ class _Table:
             if how and text:
                 text = f"{write_direction(how, is_first=True)} {text}".strip()
             self.builder.speech(speaker or None, text, number, attributes)
-        for column in self._noted:
+        for column, heading in self._noted.items():
             if note := "".join(row.cells[column : column + 1]).strip():
-                self.builder.unspoken(unescape_formula(note), UnspokenKind.NOTE, number)
-        cells = ((self._headings[at], "".join(row.cells[at : at + 1])) for at in self._beside)
-        beside = " · ".join(f"{heading}: {cell}" for heading, cell in cells if cell.strip())
-        self.builder.unspoken(beside, UnspokenKind.NOTE, number)
+                note = f"{heading}{unescape_formula(note)}"
+                self.builder.unspoken(note, UnspokenKind.NOTE, number)
         self._add_pause(row, Role.PAUSE)
 
     def _fit_row(self, row: Row) -> Row:

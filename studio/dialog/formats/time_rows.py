@@ -23,8 +23,7 @@ _NAMED = regex.compile(r"\s*[^:：\[\]()]{1,60}[:：](?:\*\*)?\s")
 _TIME_BEGINS = frozenset("[(0123456789")
 _FEWEST = 2
 _LEFT = "The times of a transcript aren't spoken; they are left out."
-_BESIDE = "Times before text without a name aren't spoken; they stand between the lines:"
-_KEPT = "Times on rows of their own aren't spoken; they stand between the lines:"
+_KEPT = "Times that nobody says stand between the lines:"
 
 
 def cut_times(text: str, remarks: ImportNotices) -> str:
@@ -83,7 +82,7 @@ def cut_row_times(rows: list[Row], remarks: ImportNotices) -> list[Row]:
         if is_said:
             remarks.add(_LEFT, number)
         else:
-            remarks.set_aside(_BESIDE, number, rows[idx][1].removesuffix(rest).strip(" -–—"))
+            remarks.set_aside(_KEPT, number, rows[idx][1].removesuffix(rest).strip(" -–—"))
     return cut
 
 
