@@ -90,7 +90,7 @@ def _list_beside(held: dict[str, Any]) -> Iterator[object]:
     """Notes of the words that stand beside what is read, with their keys."""
     for key, value in held.items():
         is_read = role_of(key) is not None or is_noted(key) or key in (*_OTHER_KEYS, *_TITLES)
-        is_read = is_read or key.casefold().endswith("title")
+        is_read |= key.casefold().endswith("title")
         if isinstance(value, str) and " " in value.strip() and not is_read:
             yield {"type": "note", "text": f"{key}: {value}"}
 

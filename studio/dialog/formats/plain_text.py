@@ -202,8 +202,6 @@ class _PlainTextReader:
         self._cue: tuple[Header, int] | None = None
         # Whether a direction beside a name is all so far, and the words come below an empty row.
         self._is_open = False
-        # The numbers of rows that a language model says, and not the script.
-        self._answer: set[int] = set()
 
     def _list_speakers(self) -> Iterator[str]:
         for _, row in self._rows:
@@ -217,17 +215,12 @@ class _PlainTextReader:
                 yield header.speaker
 
     def read_all(self, *, is_answer: bool, ruled: Collection[int]) -> None:
-        """Read all rows.
-
-        Args:
-            is_answer: Whether signs of a language model's answer stand among them.
-            ruled: The numbers of rows beside a rule, which is such a sign for them.
-        """
+        """Read all rows; what tells a model's answer is as `_find_answer` has it."""
         rows = list(place_rows(self._rows))
-        self._answer = set(self._find_answer(rows, ruled, is_answer=is_answer))
+        answer = set(self._find_answer(rows, ruled, is_answer=is_answer))
         for row in rows:
             with with_place(row.number):
-                if row.number in self._answer:
+                if row.number in answer:
                     words = acted_words(row.text) or row.text
                     self._remarks.set_aside(PREFACE_NOTICE, row.number, words)
                 elif not row.text or is_ornament(row.text):
@@ -249,8 +242,9 @@ class _PlainTextReader:
         """
         prefaces = list(self._list_prefaces(rows))
         farewell = self._list_farewell(rows)
-        is_script = self._play is None and not self.is_prose and bool(self.names)
-        is_answer = is_answer or (is_script and _is_answered(prefaces, farewell))
+        if self._play is None and not self.is_prose and self.names:
+            is_answer |= bool(prefaces and farewell) or any(announces(row.text) for row in prefaces)
+            is_answer |= any(is_count(row.text) for row in farewell)
         if is_answer or any(row.number in ruled for row in prefaces):
             yield from (row.number for row in prefaces)
         if is_answer or any(row.number in ruled for row in farewell[:1]):
@@ -649,13 +643,6 @@ def _may_be_name(row: str) -> bool:
     """Whether a row is a few capitals, as a name above words is."""
     is_short = len(row) > 1 and len(row.split()) <= _MOST_NAME_WORDS
     return row.isupper() and is_short and row[-1].isalnum()
-
-
-def _is_answered(prefaces: list[PlacedRow], farewell: list[PlacedRow]) -> bool:
-    """Whether what may be a language model's words are, by themselves."""
-    if any(announces(row.text) for row in prefaces) or any(is_count(row.text) for row in farewell):
-        return True
-    return bool(prefaces and farewell)
 
 
 def _may_be_said(row: str) -> bool:
