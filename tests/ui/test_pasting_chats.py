@@ -38,7 +38,7 @@ def test_a_chat_pasted_into_the_script_becomes_its_lines_and_undo_leads_back(pag
     )
     page.wait_for_function("() => window.tableread.project.lines.length === 3")
     saved(page)
-    assert stored(page, project) == [TOLD, "Are you up?", "Since five."]
+    assert stored(page, project) == ["—", "Are you up?", "Since five."]
     page.locator("[data-passing] .notice-act").click()
     expect(page.locator("#script")).to_have_value(PHONE)
     page.click("#views [data-view=lines]")

@@ -50,7 +50,7 @@ def unwrap_items(text: str) -> tuple[str, str | None]:
     if not items:
         return text, None
     title = next((found[key] for key in found if key.casefold().endswith("title")), None)
-    items = [*_list_beside(found), *items]
+    items = [*_list_other_notes(found), *items]
     return json.dumps(items, ensure_ascii=False), title if isinstance(title, str) else None
 
 
@@ -83,10 +83,10 @@ def _read_item(item: object, *, is_known: bool) -> Iterator[object]:
     elif is_known or {Role.TEXT, Role.SPEAKER} <= assign(list(map(str, item))).keys():
         yield _keep_said(item)
         yield from list_notes(item)
-        yield from _list_beside(item)
+        yield from _list_other_notes(item)
 
 
-def _list_beside(held: dict[str, Any]) -> Iterator[object]:
+def _list_other_notes(held: dict[str, Any]) -> Iterator[object]:
     """Notes of the words that stand beside what is read, with their keys."""
     for key, value in held.items():
         is_read = role_of(key) is not None or is_noted(key) or key in (*_OTHER_KEYS, *_TITLES)
