@@ -230,7 +230,7 @@ def test_webvtt_shows_markup_as_text():
     [
         (Speech("Word count", "Eighty."),),
         (Speech("Word count", "10:02"), Unspoken("Let me know if you'd like more."),),
-        (Unspoken("Sure! Here is a script:"), Speech("Ida", "Sit down."), Speech("Running time", "Now."),),
+        (Unspoken("Sure! Here is a script:"), Speech("Ida", "Yes."), Speech("Running time", "No.")),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["scene.txt", "The clipboard"])
