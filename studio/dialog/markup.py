@@ -198,6 +198,8 @@ def read_markdown(rows: list[Row]) -> list[Row]:
             prefix = _prefix(lists, idx)
             texts = list(_inline_rows(_find_marks(token.content), number))
             shown += [(number, prefix + texts[0][1]), *texts[1:]]
+        elif token.type == "list_item_close" and tokens[idx - 1].info and number:
+            shown.append((number, f"{tokens[idx - 1].info}."))  # nothing stands behind a number
         if token.type.endswith("_close") or token.type in ("fence", "hr"):
             shown.append((shown[-1][0] if shown else number, ""))
     return shown

@@ -236,7 +236,10 @@ INSTRUCT = "instruct"
 LINE_ID = "id"
 """Parameter with a line's id in another program, such as a game's table; no voice reads it."""
 
-_NO_SETTINGS = frozenset((MOOD, LINE_ID, GAP))
+DUAL = "dual"
+"""Parameter of a line that a screenplay prints beside the one above it; no voice reads it."""
+
+_NO_SETTINGS = frozenset((MOOD, LINE_ID, GAP, DUAL))
 
 LanguagesOf = Callable[[str], Iterable[str]]
 """The languages to try for a speaker's lines, in order, by the speaker's name."""

@@ -46,6 +46,7 @@ from studio.dialog.tags import (
 from studio.errors import NameRejected, ScriptError
 
 MAX_COLON_NAME_WORDS = 5
+_FIRST_ROWS = 100
 
 # A colon after more characters than this never ends a name.
 _SEARCHED_CHARS = 4 * MAX_NAME_CHARS
@@ -160,6 +161,11 @@ def _is_no_name(inside: str) -> bool:
     if _KEYWORD.match(inside) or sound_name(inside) in SOUND_TAGS:
         return True
     return inside.islower() and is_direction(inside)
+
+
+def is_said_so(extension: str) -> bool:
+    """Whether what stands in parentheses behind a name isn't where the voice comes from."""
+    return _WHERE.fullmatch(extension.strip()) is None
 
 
 def split_extension(name: str) -> tuple[str, str]:
@@ -280,6 +286,20 @@ def write_script(dialog: Dialog) -> str:
         ScriptError: A text is too long.
     """
     return "".join(f"{_write_line(line)}\n" for line in dialog)
+
+
+def read_own_script(text: str) -> ParsedScript | None:
+    """Read what `write_script` wrote, as it is; None for other text."""
+    whole = text.rstrip("\n") + "\n"
+    begun = "".join(whole.splitlines(keepends=True)[:_FIRST_ROWS])
+    try:
+        # Most text from elsewhere has other rows at its beginning.
+        if write_script(parse_script(begun).dialog) != begun:
+            return None
+        parsed = parse_script(text)
+        return parsed if write_script(parsed.dialog) == whole else None
+    except (ScriptError, NameRejected):
+        return None
 
 
 def number_rows(dialog: Dialog) -> Dialog:

@@ -32,7 +32,7 @@ from studio.dialog.model import (
     normalize_spoken_text,
     resolve_language,
 )
-from studio.dialog.planning import MOOD, PlanCheck, SpeechSegment, split_plain_lines
+from studio.dialog.planning import DUAL, MOOD, PlanCheck, SpeechSegment, split_plain_lines
 from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, SettingError
@@ -53,7 +53,7 @@ from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import EngineVoice, Speaker
 
-_NO_SOUND = frozenset((MOOD, GAP))
+_NO_SOUND = frozenset((MOOD, GAP, DUAL))
 """Parameters that don't decide how a take sounds; a mood counts through its sample's digest."""
 
 _SINGLE_BUILTIN = ("built-in",)

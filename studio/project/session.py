@@ -13,9 +13,8 @@ from typing import IO, BinaryIO
 from studio.audio.clip import Clip
 from studio.audio.file_tags import PRODUCT
 from studio.backends.base import Backend
-from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Dialog, Notice, spelling_notices
-from studio.dialog.script import number_rows, write_script
+from studio.dialog.script import number_rows, parse_script, write_script
 from studio.engine.event_log import EventLog
 from studio.errors import Conflict, FileDamaged
 from studio.project import folder as layout
@@ -340,7 +339,7 @@ class ProjectSession:
             EditConflict: Others changed the project since `base_rev`.
             StorageFailed: It can't be saved; nothing changed.
         """
-        parsed = read_dialog_text(text)
+        parsed = parse_script(text)
         if check is not None:
             check(parsed.dialog)
         with self.changing():

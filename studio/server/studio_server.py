@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from studio.cli.serve import ServeArguments
-from studio.dialog.formats.dialog_file import read_dialog_text
+from studio.dialog.script import parse_script
 from studio.errors import NotAllowed
 from studio.server.announcement import announced
 from studio.server.connections import BoundedServer, SpaceServer, most_connections
@@ -400,5 +400,5 @@ def _add_speakers(studio: Studio, opening_script: str) -> None:
     """Give a new library the speakers of the sample dialog."""
     if studio.speakers.list():
         return
-    for name in read_dialog_text(opening_script).dialog.speakers():
+    for name in parse_script(opening_script).dialog.speakers():
         studio.speakers.add(name)

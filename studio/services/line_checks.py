@@ -23,6 +23,7 @@ from studio.dialog.model import (
     normalize_spoken_text,
 )
 from studio.dialog.planning import (
+    DUAL,
     INSTRUCT,
     LINE_ID,
     MOOD,
@@ -253,7 +254,7 @@ class _SettingsCheck:
         known = {param.name for one in others for param in one.capabilities.line_params}
         own = {param.name for param in self._can.line_params}
         # Moods, instructions and ids are no engine's parameters.
-        self._passing = (known | {MOOD, INSTRUCT, LINE_ID, GAP}) - own
+        self._passing = (known | {MOOD, INSTRUCT, LINE_ID, GAP, DUAL}) - own
 
     def check(self, params: Mapping[str, Any]) -> None:
         judged = {name: value for name, value in params.items() if name not in self._passing}

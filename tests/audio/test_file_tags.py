@@ -28,6 +28,8 @@ from studio.audio.decode import decode
 from studio.audio.export import check_names
 from studio.audio.file_tags import Chapter, Cover, FileTags, read_cover, write_id3
 from studio.audio.scene_file import ExportOptions, Scene
+from studio.dialog.formats.dialog_file import import_dialog
+from studio.dialog.model import Dialog, Speech
 from studio.errors import BadInput
 
 TAGGED = ["wav", "mp3", "flac", "opus", "m4a", "m4b"]
@@ -391,6 +393,15 @@ def test_a_line_of_several_parts_is_one_segment_of_the_transcript(scene):
         parts[1]["endTime"],
     )
     assert segment["body"] == " ".join(part["body"] for part in parts)
+
+
+def test_a_transcript_reads_back_as_lines(scene):
+    written = scene.write_podcast_files()["transcript.json"]
+    segments = json.loads(written)["segments"]
+    for name in ("scene.transcript.json", "The clipboard"):
+        read = import_dialog(written, name)
+        assert read.dialog == Dialog(tuple(Speech(one["speaker"], one["body"]) for one in segments))
+        assert (read.notices, read.title) == ((), None)
 
 
 def test_podcast_files_items_and_names_have_what_is_heard(tmp_path, scene):

@@ -222,6 +222,16 @@ def test_convert_writes_and_reads_every_format(tmp_path: Path, format_: Format) 
         assert after == before
 
 
+def test_convert_reads_what_render_writes_of_a_scene(tmp_path: Path) -> None:
+    script, sound, words = (tmp_path / name for name in ("a.txt", "b.wav", "b.words.json"))
+    script.write_text("Ida: Good evening.\nTom: Only me.\n")
+    outputs = ("-o", str(sound), "-o", str(words), "--podcast")
+    assert run("render", script, *outputs, "--workspace", tmp_path / "w").returncode == 0
+    for written in (words, tmp_path / "b.transcript.json"):
+        done = run("convert", written, "-", "--format", "txt")
+        assert (done.returncode, done.stdout.decode()) == (0, script.read_text())
+
+
 def test_convert_reads_and_writes_pipes_and_says_what_it_leaves_out() -> None:
     done = run("convert", "-", "-", "--format", "srt", given=ROUND)
     assert done.returncode == 0

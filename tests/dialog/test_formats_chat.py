@@ -7,6 +7,7 @@ from growth import assert_linear
 
 from studio.dialog.formats.chat import is_chat
 from studio.dialog.formats.dialog_file import import_dialog, read_dialog_text
+from studio.dialog.model import Speech
 
 SAID = [("Mara", "Are you up?"), ("Tomas", "Since five.")]
 CHATS = {
@@ -65,7 +66,8 @@ OTHERS = {
 
 
 def _spoken(text: str, name: str = "chat.txt") -> list[tuple[str, str]]:
-    return [(line.speaker, line.text) for line in import_dialog(text.encode(), name).dialog]
+    dialog = import_dialog(text.encode(), name).dialog
+    return [(line.speaker, line.text) for line in dialog if isinstance(line, Speech)]
 
 
 @pytest.mark.parametrize("chat", CHATS.values(), ids=CHATS)

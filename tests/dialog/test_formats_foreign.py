@@ -59,10 +59,14 @@ def test_yarn_is_read_and_says_what_it_cant_follow(name):
     imported = import_dialog(YARN.encode(), name)
     assert list(imported.dialog) == [
         Unspoken("Start", UnspokenKind.HEADING),
+        Unspoken('<<if visited("Sally")>>'),
         Speech("Player", "Hey, Sally."),
         Unspoken("a comment"),
         Speech("Sally", "Oh! Hi."),
+        Unspoken("-> What is this?"),
         Speech("Sally", "It's a ship."),
+        Unspoken("<<endif>>"),
+        Unspoken("[[See you.|Exit]]"),
         Unspoken("Exit", UnspokenKind.HEADING),
         Speech("Narrator", "Bye, then."),
     ]

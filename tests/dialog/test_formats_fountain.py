@@ -4,6 +4,7 @@ from studio.dialog.formats.dialog_file import (
     Format,
     ImportOptions,
     export_dialog,
+    export_notices,
     import_dialog,
 )
 from studio.dialog.model import (
@@ -95,7 +96,7 @@ def test_the_title_page_names_the_screenplay():
     assert read("ANNA\nHi.\n").title is None
 
 
-def test_what_the_title_page_holds_is_named_and_the_boneyard_is_kept():
+def test_what_the_title_page_and_the_boneyard_hold_is_kept():
     imported = read(
         "Title: A Door\nCredit: by\nAuthor:\n    The Harbour Players\n\nANNA\nHi.\n\n"
         "/* an older end:\n\nBEN\nNo. */\n\nBEN\nYes.\n"
@@ -103,12 +104,14 @@ def test_what_the_title_page_holds_is_named_and_the_boneyard_is_kept():
     assert imported.title == "A Door"
     assert [(notice.message, notice.line_number) for notice in imported.notices] == [
         (
-            "What a title page says besides the title is left out: “Credit: by”, “Author:”,"
-            " “The Harbour Players” (Also lines 3, 4.)",
+            "What a title page says besides the title stands between the lines: “Credit: by”, "
+            "“Author:”, “The Harbour Players” (Also lines 3, 4.)",
             2,
         ),
     ]
-    assert [line.text for line in imported.dialog] == ["Hi.", "an older end:", "BEN", "No.", "Yes."]
+    assert [line.text for line in imported.dialog] == [
+        "Credit: by", "Author:", "The Harbour Players", "Hi.", "an older end:", "BEN", "No.", "Yes."
+    ]  # fmt: skip
     assert [line.text for line in imported.dialog if isinstance(line, Speech)] == ["Hi.", "Yes."]
 
 
@@ -239,10 +242,51 @@ def test_what_was_exported_comes_back_though_it_looks_like_a_page_s(words: str) 
     assert read_aloud.lines == (*lines[:1], Speech("Zoe", "INT. ROOM - DAY"), *lines[2:])
 
 
-def test_page_numbers_of_other_programs_are_still_left_out() -> None:
+def test_page_numbers_of_other_programs_are_notes() -> None:
     page = "0 INT. HOUSE\n\nANNA\nYes.\n\n12.\n\nBEN\nNo.\n"
     assert import_dialog(page.encode(), "scene.fountain").dialog.lines == (
         Unspoken("INT. HOUSE", UnspokenKind.HEADING),
         Speech("ANNA", "Yes."),
+        Unspoken("12."),
         Speech("BEN", "No."),
     )
+
+
+def test_a_number_below_a_name_is_what_somebody_says() -> None:
+    page = "INT. HOUSE\n\nANNA\n12\n\n2.\n\nBEN\nNo.\n"
+    assert import_dialog(page.encode(), "scene.txt").dialog.lines[1:] == (
+        Speech("ANNA", "12"),
+        Unspoken("2."),
+        Speech("BEN", "No."),
+    )
+
+
+def test_dual_dialogue_survives_and_other_formats_keep_it() -> None:
+    text = "MARA\nI never said that.\n\nJONAS ^\nYou did say that.\n\n@McBee (V.O.) ^\nNo.\n"
+    dialog = read(text).dialog
+    assert list(dialog) == [
+        Speech("MARA", "I never said that."),
+        Speech("JONAS", "You did say that.", params={"dual": True}),
+        Speech("McBee", "No.", params={"dual": True}),
+    ]
+    written = export_dialog(dialog, Format.FOUNTAIN).decode()
+    assert written == text.replace(" (V.O.)", "")
+    assert read(written).dialog == dialog
+    assert "[JONAS | dual:true] You did" in export_dialog(dialog, Format.SCRIPT).decode()
+    for format_ in (Format.SCRIPT, Format.CSV, Format.TSV, Format.JSON, Format.JSON_LINES):
+        again = import_dialog(export_dialog(dialog, format_), f"scene.{format_}").dialog
+        assert again == dialog, format_
+    assert export_notices(dialog, Format.SRT)[0].message.endswith("settings out. (Also line 3.)")
+
+
+@pytest.mark.parametrize("value", [False, "both", 1])
+def test_only_what_is_dual_has_fountain_s_sign(value: object) -> None:
+    dialog = Dialog((Speech("JONAS", "No.", params={"dual": value}), Speech("A ^", "Hm.")))
+    written = export_dialog(dialog, Format.FOUNTAIN)
+    assert read(written.decode()).dialog == dialog
+    assert b" ^\n" not in written.replace(b"\\^", b"")
+
+
+def test_no_voice_reads_what_is_dual() -> None:
+    (segment,) = plan(read("JONAS ^\nNo.\n").dialog, SpeechLimits(100)).segments
+    assert (segment.text, dict(segment.params)) == ("No.", {})

@@ -223,3 +223,24 @@ def test_webvtt_shows_markup_as_text():
     assert "<img" not in written
     assert "<b>" not in written
     assert back(dialog, Format.VTT).dialog == dialog
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (Speech("Word count", "Eighty."),),
+        (Speech("Word count", "10:02"), Unspoken("Let me know if you'd like more."),),
+        (Unspoken("Sure! Here is a script:"), Speech("Ida", "Yes."), Speech("Running time", "No.")),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["scene.txt", "The clipboard"])
+def test_a_script_that_the_studio_wrote_is_read_as_it_is(lines, name):
+    written = export_dialog(Dialog(lines), Format.SCRIPT)
+    for text in (written, written.rstrip(b"\n")):
+        read = import_dialog(text, name)
+        assert (read.dialog, read.notices, read.title) == (Dialog(lines), (), None)
+
+
+def test_the_first_note_of_a_script_names_it():
+    for text in ("# The weir\n## One\nIda: Hi.\n", "// 1.\n# The weir\nIda: Hi.\n"):
+        assert import_dialog(text.encode(), "scene.txt").title == "The weir"

@@ -74,7 +74,9 @@ def test_what_cant_be_used_is_told_with_its_line_and_the_rest_is_kept():
     imported = read(
         "speaker,text,language,seed,props\nAnna [old],Yes.,Klingonic,soon,a lamp\n,No.,,,\n"
     )
-    assert list(imported.dialog) == [Speech("Anna (old)", "Yes."), Speech("Anna (old)", "No.")]
+    assert list(imported.dialog) == [
+        Speech("Anna (old)", "Yes."), Unspoken("props: a lamp"), Speech("Anna (old)", "No.")
+    ]  # fmt: skip
     told = " / ".join(map(said, imported.notices))
     for part in ["1: The column “props”", "2: “Klingonic” is no language", "2: The seed soon",
                  "2: “Anna [old]”", "3: This text has no speaker"]:  # fmt: skip

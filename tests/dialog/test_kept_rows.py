@@ -32,7 +32,7 @@ FILES = [
         "=== weir ===\n// does she know?\nAnna: See http://weir.example // her best line\n-> END\n",
         [
             "heading: weir", "note: does she know?", "note: her best line",
-            "Anna: See http://weir.example",
+            "Anna: See http://weir.example", "note: -> END",
         ],
     ),
     (
@@ -41,7 +41,7 @@ FILES = [
     ),
     (
         'label weir:\n    # does she know?\n    "Anna" "Hello."\n    "Ben" "Hi."\n    return\n',
-        ["heading: weir", "note: does she know?", "Anna: Hello.", "Ben: Hi."],
+        ["heading: weir", "note: does she know?", "Anna: Hello.", "Ben: Hi.", "note: return"],
     ),
     (
         "INT. WEIR - NIGHT\n\nANNA\nHello. [[louder]]\n\n/* Cut:\n\nBEN\nHi. */\n\nANNA\nBye.\n",

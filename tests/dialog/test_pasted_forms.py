@@ -139,7 +139,7 @@ NOTED = {
     "weir.ink": "VAR met_anna",
     "weir.rpy": "scene bg weir",
     "weir.twee": "ifid",
-    "whatsapp_android.txt": "what the chat itself tells",
+    "whatsapp_android.txt": "What the chat itself tells",
 }
 """What isn't spoken, in the words of a notice."""
 

@@ -42,6 +42,47 @@ def test_a_model_s_preface_is_set_aside_with_a_notice(preface):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Ben: Sit down.\n\nAnna: Thank you.\n\nWould you like a drink?",
+        "Anna: I am leaving.\n\nBen: Then go.\n\nThis conversation is over.",
+        "Dear Ruth,\n\nThe boat came in on Tuesday.\n\nI hope you are well.",
+        "NORA: Sit down.\n\nTOM: No.\n\nI hope you are happy.",
+        "ANNA. Sit down.\n\nTOM. No.\n\nANNA. Why?\n\nI hope you are happy.",
+        "This is the story of a lighthouse.\n\nIt stood on a rock.\n\nNobody came.",
+        "Here is what happened to us on Tuesday:\n\nIt stood on a rock.\n\nI hope you are well.",
+        "Anna: Yes.\n\nBen: No.\n\nLet me know.",
+        "Anna: Meet me at\n10:30\nBen: or at\n11:30\nAnna: fine",
+    ],
+)
+def test_what_a_person_wrote_is_said_and_not_taken_for_a_model_s(text):
+    said = " ".join(words for _, words in lines(text))
+    missing = [
+        word for row in text.splitlines() for word in row.split() if word.strip(".:") not in said
+    ]
+    assert set(missing) <= {"Ben:", "Anna:", "NORA:", "TOM:", "ANNA.", "TOM."}
+    assert "stand" not in notices(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("**Ben:** Yes.\n\n**Anna:** No.\n\nI hope this helps!", ["I hope this helps!"]),
+        ("Ben: Yes.\n\nAnna: No.\n\n---\n\nI hope this helps!", ["I hope this helps!"]),
+        ("Here is a script:\n\nBen: Yes.\n\nAnna: No.", ["Here is a script:"]),
+        ("Sure!\n\n```\nBen: Yes.\nAnna: No.\n```\n\nEnjoy!", ["Sure!", "Enjoy!"]),
+        ("00:00:02\nBen: Yes.\n\n00:00:04\nAnna: No.", ["00:00:02", "00:00:04"]),
+        ("A weir\n\n0:02\nBen: Yes.\n\n0:04\nAnna: No.", ["0:02", "0:04"]),
+    ],
+)
+def test_what_is_set_aside_stands_between_the_lines_and_is_named(text, kept):
+    assert [words for _, words in lines(text)] == ["Yes.", "No."]
+    dialog = read_dialog_text(text).dialog
+    assert [one.text for one in dialog if isinstance(one, Unspoken)] == kept
+    assert all(f"“{words}”" in notices(text) for words in kept)
+
+
+@pytest.mark.parametrize(
     ("text", "addresses"),
     [
         ("Emma: See [it](https://x.y/z_a) and [that](b.html 'B').", "“https://x.y/z_a”, “b.html”"),
@@ -185,6 +226,7 @@ def test_a_row_in_brackets_is_a_name_where_it_can_be_one():
 def test_pauses_recordings_and_settings_stay_in_what_is_pasted():
     text = "Here's the script:\n\n[pause:1s] Ida: One.\n[audio: a.wav]\n[Tom | seed:7] Two.\n"
     assert list(read_dialog_text(text).dialog) == [
+        Unspoken("Here's the script:"),
         Silence(1.0), Speech("Ida", "One."), Audio("a.wav"), Speech("Tom", "Two.", seed=7)
     ]  # fmt: skip
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from studio.dialog.formats.dialog_file import import_dialog
+from studio.dialog.model import Dialog, Speech
 from studio.hearing.timing_files import (
     TimedLine,
     TimingFormat,
@@ -80,6 +82,13 @@ def test_json() -> None:
     assert first["phonemes"][3] == {"phoneme": "ˈoʊ", "start_s": 0.3, "end_s": 0.5}
     assert first["visemes"][0] == {"viseme": "X", "start_s": 0.0, "end_s": 0.1}
     assert body["lines"][1]["visemes"] == [{"viseme": "X", "start_s": 3.0, "end_s": 4.0}]
+
+
+@pytest.mark.parametrize("name", ["scene.words.json", "The clipboard"])
+def test_json_of_word_times_reads_back_as_lines(name: str) -> None:
+    read = import_dialog(written(TimingFormat.JSON).encode(), name)
+    assert read.dialog == Dialog((Speech("Ann", FIRST.text), Speech('Bo "B"', SECOND.text)))
+    assert read.notices == ()
 
 
 def test_a_text_grid_in_praat_s_own_terms(tmp_path: Path) -> None:

@@ -86,6 +86,32 @@ def test_a_note_is_no_part_of_speech(bench: Bench) -> None:
     bench.kill(session)
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        "Would you like a drink?",
+        "Sure! Here's a script:",
+        "10:30",
+        "12.",
+        "---",
+        "**Ida**",
+        "<think>",
+        "[SFX: door]",
+        "MUSIC: a waltz",
+        "The End",
+    ],
+)
+def test_what_is_typed_in_a_project_s_script_is_said_as_it_is(bench: Bench, row: str) -> None:
+    session = bench.make(document_of(2))
+    _, text, _ = session.format_script()
+    session.merge_script(f"{text}\n{row}\n{row}\n", IDA, session.rev)
+    assert [line.text for line in session.document][-1] == f"{row} {row}"
+    _, shown, _ = session.format_script()
+    session.merge_script(shown, IDA, session.rev)
+    assert [line.text for line in session.document][-1] == f"{row} {row}"
+    bench.kill(session)
+
+
 def test_a_script_keeps_the_ids_of_rows_that_stay() -> None:
     text = "## One\n# who?\nIda: Here.\n#> She goes.\n"
     first = merge_script(document_of(0), read_dialog_text(text).dialog)

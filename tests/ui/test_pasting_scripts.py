@@ -94,8 +94,12 @@ def test_a_model_s_answer_pasted_among_the_lines_is_its_words(page, write):
     write("Ilse: Hush.", 1)
     page.click("#lines .line-grip >> nth=0")
     assert page.evaluate(PASTED, ANSWER)
-    expect(page.locator("#lines .line")).to_have_count(3)
-    assert page.evaluate(SAID)[1:] == [["Ivo", "(whispering) How long?"], ["Anna", "Long."]]
+    expect(page.locator("#lines .line")).to_have_count(4)
+    assert page.evaluate(SAID)[1:] == [
+        [None, "Sure! Here's a short dialogue:"],
+        ["Ivo", "(whispering) How long?"],
+        ["Anna", "Long."],
+    ]
     expect(page.locator(".notice-text", has_text="What a language model says")).to_be_visible()
     saved(page)
 

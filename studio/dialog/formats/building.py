@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from studio.dialog.attributes import Attributes, check_audio_path
 from studio.dialog.markup import find_link_addresses
 from studio.dialog.model import (
+    MAX_LINE_CHARS,
     MAX_NAME_CHARS,
     MAX_PAUSE_S,
     Audio,
@@ -43,12 +45,13 @@ NOT_SPOKEN = (
 
 
 class ImportNotices:
-    """Collects notices for the user, in order of the first line concerned."""
+    """Collects notices for the user, in order of the first line concerned, and what isn't read."""
 
     def __init__(self) -> None:
         """Start with none."""
         self._lines: dict[str, list[int]] = {}
         self._quotes: dict[str, list[str]] = {}
+        self._kept: list[Unspoken] = []
 
     def add(self, message: str, line_number: int, quote: str | None = None) -> None:
         """Add a notice about a line; an equal message is merged with the first.
@@ -63,6 +66,38 @@ class ImportNotices:
             lines.append(line_number)
         if quote is not None:
             self._quotes.setdefault(message, []).append(quote)
+
+    def set_aside(self, message: str, line_number: int, text: str) -> None:
+        """Keep a text that isn't taken for a line as a note, with a notice that quotes it.
+
+        Raises:
+            ScriptError: More is kept than a dialog has lines.
+        """
+        self.add(message, line_number, text)
+        self.keep(line_number, text)
+
+    def keep(self, line_number: int, text: str) -> None:
+        """Keep a text as a note, as `set_aside` does, without a notice."""
+        for start in range(0, len(text), MAX_LINE_CHARS):
+            if note := paragraph(text[start : start + MAX_LINE_CHARS]):
+                self._kept.append(Unspoken(note, UnspokenKind.NOTE, line_number))
+                check_line_count(len(self._kept))
+
+    def weave(self, dialog: Dialog) -> Dialog:
+        """A dialog with what was kept since the last time between its lines, where it stood.
+
+        Raises:
+            ScriptError: It has too many lines then.
+        """
+        check_line_count(len(dialog) + len(self._kept))
+        notes = deque(sorted(self._kept, key=lambda note: note.line_number))
+        self._kept = []
+        lines: list[Line] = []
+        for line in dialog:
+            while notes and notes[0].line_number < line.line_number:
+                lines.append(notes.popleft())
+            lines.append(line)
+        return Dialog((*lines, *notes))
 
     def add_links(self, text: str, line_number: int) -> None:
         """Add a notice of the addresses of a line's links, which aren't spoken."""

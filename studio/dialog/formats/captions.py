@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -366,38 +366,23 @@ def read_captions(
     Raises:
         ScriptError: No cue has text, or one has invalid text.
     """
-    notes = list(_read_notes(text)) if is_vtt else []
-    cues = read_cues(text, is_vtt=is_vtt)
-    return read_cue_list(cues, remarks, is_vtt=is_vtt, min_gap_s=min_gap_s, notes=notes)
-
-
-def _read_notes(text: str) -> Iterator[NumberedLine]:
-    """The comments of WebVTT, which aren't shown."""
-    for block in _iter_blocks(text):
-        if _NOTE.match(block[0][1]):
+    for block in _iter_blocks(text) if is_vtt else ():
+        if _NOTE.match(block[0][1]):  # a comment, which isn't shown
             words = " ".join(line for _, line in block)
-            yield block[0][0], _NOTE.sub("", words, count=1).strip()
+            remarks.keep(block[0][0], _NOTE.sub("", words, count=1))
+    cues = read_cues(text, is_vtt=is_vtt)
+    return read_cue_list(cues, remarks, is_vtt=is_vtt, min_gap_s=min_gap_s)
 
 
 def read_cue_list(
-    cues: list[Cue],
-    remarks: ImportNotices,
-    *,
-    is_vtt: bool,
-    min_gap_s: float,
-    notes: Sequence[NumberedLine] = (),
+    cues: list[Cue], remarks: ImportNotices, *, is_vtt: bool, min_gap_s: float
 ) -> ParsedScript:
-    """Read the cues of subtitles in any format, as `read_captions`; `notes` aren't spoken."""
+    """Read the cues of subtitles in any format, as `read_captions`."""
     cues = _unroll(cues, remarks)
     reader = CueReader(cues, is_vtt=is_vtt)
     scene = _Scene(DialogBuilder(remarks), round(1000 * min_gap_s))
-    waiting = deque(notes)
     for cue in cues:
-        while waiting and waiting[0][0] < cue.line_number:
-            scene.builder.unspoken(waiting[0][1], UnspokenKind.NOTE, waiting.popleft()[0])
         scene.add(cue, reader.read(cue))
-    for number, note in waiting:
-        scene.builder.unspoken(note, UnspokenKind.NOTE, number)
     return scene.builder.finish(nothing_found=_NOTHING)
 
 

@@ -35,7 +35,6 @@ _WORD_NAME = rf"(?P<name>\p{{L}}[^{_NO_NAME}.?!,;]{{0,59}}?)"
 _TEXT = r"(?P<text>\S.*)"
 
 _STAMPED = regex.compile(rf"[\[(]?{_STAMP}[\])]?(?:\s|$)", regex.IGNORECASE)
-_TIME_ALONE = regex.compile(rf"[\[(]?{_STAMP}[\])]?\s*", regex.IGNORECASE)
 _COPIED = regex.compile(rf"\[{_BOTH}\]\s", regex.IGNORECASE)
 """Begins nothing but a message: one of them is a chat already."""
 
@@ -106,12 +105,12 @@ _SIGNED = regex.compile(r"(?:transcribed|generated|created|recorded)\s(?:by|with
 """What a service writes below a transcript."""
 
 _READ_AS_CHAT = (
-    "This was read as a chat or a list of who says what; times, and what the chat itself tells, are"
-    " left out. Write “Name: text” where that is wrong."
+    "This was read as a chat or a list of who says what; times are left out. Write “Name: text” "
+    "where that is wrong."
 )
 
 
-_CHAT_TELLS = "What the chat itself tells isn't spoken; it is left out:"
+_CHAT_TELLS = "What the chat itself tells isn't spoken; it stands between the lines:"
 _MOST_ROWS_ABOVE = 30
 _MOST_ROWS_WITH_NEXT = 60
 
@@ -159,10 +158,9 @@ def read_chat(text: str, remarks: ImportNotices) -> ChatText | None:
         number, title = chat.above.pop(0)
         remarks.add(TITLE_NOTICE, number, title)
     for number, row in chat.above:
-        remarks.add(ABOUT_NOTICE, number, row)
-        builder.unspoken(row, UnspokenKind.NOTE, number)
+        remarks.set_aside(ABOUT_NOTICE, number, row)
     for number, row in chat.left:
-        remarks.add(_CHAT_TELLS, number, row)
+        remarks.set_aside(_CHAT_TELLS, number, row)
     for one in chat.said:
         if is_cue(cue := f"{one.speaker}: {one.text}"):
             remarks.add(CUE_NOTICE, one.line_number, cue)
@@ -232,7 +230,7 @@ def _may_be_chat(text: str) -> bool:
 
 
 def _messages(rows: list[_Row], form: regex.Pattern[str]) -> _Chat | None:
-    """Read messages; system messages of the chat are left out."""
+    """Read messages; what the chat itself tells is no message."""
     said: list[_Said] = []
     left: list[_Row] = []
     further: dict[int, list[str]] = {}
@@ -240,7 +238,7 @@ def _messages(rows: list[_Row], form: regex.Pattern[str]) -> _Chat | None:
         if line := _line(number, row, form):
             said.append(line)
         elif _STAMPED.match(row):
-            left += [] if _TIME_ALONE.fullmatch(row) else [(number, row)]
+            left.append((number, row))
         elif not said:
             return None
         elif _CHATS_OWN.fullmatch(row) or (row is rows[-1][1] and _SIGNED.match(row)):
@@ -250,7 +248,7 @@ def _messages(rows: list[_Row], form: regex.Pattern[str]) -> _Chat | None:
     for idx, rows_below in further.items():
         said[idx] = replace(said[idx], text=" ".join((said[idx].text, *rows_below)).strip())
     own = {idx for idx, one in enumerate(said) if _CHATS_OWN.fullmatch(one.text)}
-    left += [(said[idx].line_number, said[idx].text) for idx in own]
+    left += [(said[idx].line_number, f"{said[idx].speaker}: {said[idx].text}") for idx in own]
     full = [one for idx, one in enumerate(said) if one.text and idx not in own]
     is_chat = (full and len(said) > 1) or (full and _COPIED.match(rows[0][1]))
     plain = [

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import PurePath
 
 import regex
@@ -41,6 +42,7 @@ from studio.dialog.formats.pasted_sources import (
 from studio.dialog.formats.plain_text import read_plain_text
 from studio.dialog.formats.plays import find_play
 from studio.dialog.formats.printed_pages import cut_page_breaks
+from studio.dialog.formats.row_kinds import may_be_title, plain_title
 from studio.dialog.formats.tables import (
     Role,
     assign,
@@ -55,9 +57,10 @@ from studio.dialog.formats.time_rows import cut_times
 from studio.dialog.formats.turns import has_closed_turns
 from studio.dialog.gaps import GAP
 from studio.dialog.items import parse_items, write_items, write_json_lines
+from studio.dialog.markup import strip_markup
 from studio.dialog.model import Audio, Dialog, Line, Notice, Speech, Unspoken
 from studio.dialog.reading_limits import check_reading, limited_reading
-from studio.dialog.script import parse_header, write_script
+from studio.dialog.script import parse_header, read_own_script, write_script
 from studio.errors import NameRejected, ScriptError
 from studio.storage.json_bounds import MAX_VALUES, has_too_many_values
 
@@ -303,13 +306,39 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     """
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
-    suffix = format_of_suffix(file_name)
-    own = None
-    if suffix is Format.FOUNTAIN:
-        own = read_own_fountain(text, narrator=options.narrator)
+    own = _read_own(text, format_of_suffix(file_name), options)
     if own is not None:
-        notices = remarks.notices() + own.parsed.notices
-        return Imported(own.parsed.dialog, notices, Format.FOUNTAIN, unspoken=own.unspoken)
+        return replace(own, notices=remarks.notices() + own.notices)
+    read = _read_foreign_text(text, file_name, remarks, options)
+    return replace(read, dialog=remarks.weave(read.dialog))
+
+
+def _read_own(text: str, suffix: Format | None, options: ImportOptions) -> Imported | None:
+    """Read what the studio itself wrote by its own grammar; None for other text."""
+    if suffix is Format.FOUNTAIN and (own := read_own_fountain(text, narrator=options.narrator)):
+        return Imported(own.parsed.dialog, own.parsed.notices, suffix, unspoken=own.unspoken)
+    is_script = suffix in (None, Format.SCRIPT) and options.narrator is None
+    if not is_script or _TIMED_TURN.search(text) or not (script := read_own_script(text)):
+        return None
+    title = _shorten_title(_find_title(script.dialog))
+    return Imported(script.dialog, script.notices, Format.SCRIPT, title)
+
+
+# A transcript's or a chat's, which may have a script's form: its times aren't who speaks, or said.
+_TIMED_TURN = regex.compile(r"(?m)^(?:\[[^\[\]|\n]*\d[:.]\d\d|[^:\n]{1,60}: [\[(]\d{1,2}:\d\d)")
+
+
+def _find_title(dialog: Dialog) -> str | None:
+    """The first note above the lines that may be a title."""
+    lead = takewhile(lambda line: isinstance(line, Unspoken), dialog)
+    notes = (one.text for one in lead if isinstance(one, Unspoken) and one.kind == "note")
+    return next((plain_title(strip_markup(note)) for note in notes if may_be_title(note)), None)
+
+
+def _read_foreign_text(
+    text: str, file_name: str, remarks: ImportNotices, options: ImportOptions
+) -> Imported:
+    """Read what people, models and other programs wrote, of which some may be set aside."""
     _check_json_size(text)
     text = write_turns(text) or take_script(text, remarks)
     text = show_source(text) or write_columns(text) or write_yaml_lines(text) or text
@@ -317,7 +346,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     foreign = _read_foreign(text, remarks, options)
     if foreign is not None:
         return foreign
-    may_be_chat = suffix in (None, Format.SCRIPT)
+    may_be_chat = format_of_suffix(file_name) in (None, Format.SCRIPT)
     if may_be_chat and not has_closed_turns(text) and delimiter_of(text) is None:
         chat = read_chat(text, remarks)
         if chat is not None:

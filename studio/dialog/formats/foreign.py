@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import regex
 
 from studio.dialog.formats.building import FIRST_SPEAKER, DialogBuilder, ImportNotices
-from studio.dialog.formats.captions import Cue, NumberedLine, read_cue_list
+from studio.dialog.formats.captions import Cue, read_cue_list
 from studio.dialog.formats.encoding import check_row_count
 from studio.dialog.model import ParsedScript, UnspokenKind, check_line_length, with_place
 from studio.dialog.reading_limits import PATTERN_S
@@ -46,12 +46,10 @@ def read_ass(text: str, remarks: ImportNotices, *, min_gap_s: float) -> ParsedSc
         ScriptError: No event has text, or one has invalid text, or there are too many rows.
     """
     check_row_count(text.count(r"\N") + text.count(r"\n"))
-    notes: list[NumberedLine] = []
-    events = _events(text, remarks, notes)
-    cues = sorted(events, key=lambda cue: (cue.start_ms or 0, cue.line_number))
+    cues = sorted(_events(text, remarks), key=lambda cue: (cue.start_ms or 0, cue.line_number))
     if not cues:
         raise ScriptError(_NO_EVENTS)
-    return read_cue_list(cues, remarks, is_vtt=False, min_gap_s=min_gap_s, notes=notes)
+    return read_cue_list(cues, remarks, is_vtt=False, min_gap_s=min_gap_s)
 
 
 def find_ass_title(text: str) -> str | None:
@@ -60,7 +58,7 @@ def find_ass_title(text: str) -> str | None:
     return found["title"].rstrip(" \t") if found else None
 
 
-def _events(text: str, remarks: ImportNotices, notes: list[NumberedLine]) -> Iterator[Cue]:
+def _events(text: str, remarks: ImportNotices) -> Iterator[Cue]:
     fields: tuple[str, ...] = _USUAL_FIELDS
     is_event = False
     for number, row in enumerate(text.splitlines(), start=1):
@@ -71,7 +69,8 @@ def _events(text: str, remarks: ImportNotices, notes: list[NumberedLine]) -> Ite
             fields = tuple(name.strip().casefold() for name in value.split(",")[:-1])
         elif is_event and key.strip() == "Comment":
             words = value.split(",", len(fields))[len(fields) :]
-            notes += [(number, row) for row in _shown_rows("".join(words))]
+            for row in _shown_rows("".join(words)):
+                remarks.keep(number, row)
         elif is_event and key.strip() == "Dialogue":
             yield from _cue(value, fields, number, remarks)
 
@@ -121,7 +120,7 @@ _MARKUP = regex.compile(r"\[/?[a-z_]+(?:[ =][^\[\]]*)?/?\]|\[/\]")
 _COMMENT = regex.compile(r"(?:^|\s+)//\s*(?P<words>.*)$")
 _BRANCHES = (
     "Commands, choices and jumps of Yarn can't be followed; the nodes are read one after another, "
-    "and these are left out:"
+    "and these stand between the lines:"
 )
 _NOTHING = "The Yarn file holds no lines such as “Anna: Good evening.”"
 
@@ -150,7 +149,7 @@ def read_yarn(text: str, remarks: ImportNotices) -> ParsedScript:
         elif title := _TITLE.fullmatch(row):
             builder.unspoken(title["name"].replace("_", " "), UnspokenKind.HEADING, number)
         elif row and not _HEADER.fullmatch(row):
-            remarks.add(_BRANCHES, number, row)
+            remarks.set_aside(_BRANCHES, number, row)
     return builder.finish(nothing_found=_NOTHING)
 
 
@@ -161,7 +160,7 @@ def _add_row(row: str, number: int, builder: DialogBuilder) -> None:
     spoken = _INSERTED.sub("", _JUMP.sub("", _COMMAND.sub("", plain))).strip()
     is_choice = spoken.startswith("->")
     if is_choice or spoken != plain:
-        builder.remarks.add(_BRANCHES, number, row)
+        builder.remarks.set_aside(_BRANCHES, number, row)
     if is_choice or not spoken:
         return
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import regex
@@ -35,12 +35,13 @@ from studio.dialog.model import (
     Speech,
     Unspoken,
     UnspokenKind,
-    check_line_count,
     clean_name,
     name_key,
     paragraph,
     with_place,
 )
+from studio.dialog.planning import DUAL
+from studio.dialog.script import is_said_so
 from studio.dialog.tags import DEFAULT_PAUSE_S, SOUND_TAGS, leading_pauses, sound_name, write_pause
 from studio.errors import NameRejected, ScriptError
 
@@ -117,26 +118,23 @@ HIDDEN = "\0"
 NumberedLine = tuple[int, str]
 
 
-def visible_lines(
-    text: str, remarks: ImportNotices, notes: list[NumberedLine]
-) -> Iterator[NumberedLine]:
+def visible_lines(text: str, remarks: ImportNotices) -> Iterator[NumberedLine]:
     """Number the lines, without hidden text other than `NOTE`.
 
     Args:
         text: The whole file.
-        remarks: Gets a notice of a boneyard without an end, which is read as text.
-        notes: Gets the notes and what boneyards hold, with the numbers of their lines.
+        remarks: Keeps notes and what boneyards hold, and gets a notice of a boneyard without an
+            end, which is read as text.
     """
     joined = "\n".join(text.splitlines())
-    shown = _without_notes(_without_boneyard(joined, remarks, notes), notes)
-    notes.sort(key=lambda note: note[0])
+    shown = _without_notes(_without_boneyard(joined, remarks), remarks)
     for number, line in enumerate(shown.split("\n"), start=1):
         visible = line.replace(HIDDEN, "")
         if visible.strip() or visible == line:
             yield number, visible
 
 
-def _without_boneyard(text: str, remarks: ImportNotices, notes: list[NumberedLine]) -> str:
+def _without_boneyard(text: str, remarks: ImportNotices) -> str:
     pieces = []
     end, counted, number = 0, 0, 1
     while (start := text.find("/*", end)) >= 0:
@@ -148,13 +146,13 @@ def _without_boneyard(text: str, remarks: ImportNotices, notes: list[NumberedLin
             remarks.add(message, number)
             break
         for further, row in enumerate(text[start + 2 : close].split("\n")):
-            _add_note(notes, number + further, row)
+            _keep_note(remarks, number + further, row)
         pieces += [text[end:start], _hidden(text[start:close])]
         end = close + 2
     return "".join(pieces) + text[end:]
 
 
-def _without_notes(text: str, notes: list[NumberedLine]) -> str:
+def _without_notes(text: str, remarks: ImportNotices) -> str:
     """Hide notes, which can't contain an empty line; linear in the text, whatever is in it."""
     pieces = []
     end, close, gap, number = 0, 0, 0, 1
@@ -170,17 +168,16 @@ def _without_notes(text: str, notes: list[NumberedLine]) -> str:
         is_ours = NOTE.fullmatch(note) is not None
         pieces += [text[end:start], note if is_ours else _hidden(note)]
         if not is_ours:
-            _add_note(notes, number, note[2:-2].replace(HIDDEN, ""))
+            _keep_note(remarks, number, note[2:-2].replace(HIDDEN, ""))
         number += note.count("\n")
         end = close + 2
         start = text.find("[[", end)
     return "".join(pieces) + text[end:]
 
 
-def _add_note(notes: list[NumberedLine], number: int, marked_text: str) -> None:
-    if text := plain(marked_text).strip():
-        notes.append((number, text))
-        check_line_count(len(notes))
+def _keep_note(remarks: ImportNotices, number: int, marked_text: str) -> None:
+    text = plain(marked_text).strip()
+    remarks.keep(number, text.removeprefix(_NOTE_SIGN).strip())
 
 
 def _hidden(comment: str) -> str:
@@ -196,12 +193,14 @@ _TITLE_KEY = regex.compile(
 _SCENE_NUMBER = regex.compile(r"\s+#[\w.-]{1,10}#$")
 _OUTLINE = regex.compile(r"[#=]")
 _FORCED_ACTION = regex.compile(r"[!>]")
+_DUAL = regex.compile(r"(?<!\\)\^\s*$")
+_EXTENSION = regex.compile(r"(?<!\\)\(([^()]+)\)")
 _NAME_ENDS = regex.compile(r"(?<!\\)[(^]")
 _PLAIN_NAME = regex.compile(r"[A-Z][A-Z0-9 '.-]*")
 _DIRECTION = regex.compile(r"\((?P<inside>.*)\)")
 _BEATS = frozenset(("beat", "a beat", "pause", "a pause", "short pause"))
 
-_TITLE_PAGE = "What a title page says besides the title is left out:"
+_TITLE_PAGE = "What a title page says besides the title stands between the lines:"
 _MOST_TITLE_ROWS = 6
 _LEAST_FILLED = 0.9
 _MOST_NAME_WORDS = 4
@@ -240,10 +239,9 @@ def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) ->
     Raises:
         ScriptError: It has no dialogue or too many rows, or a pause is invalid.
     """
-    notes: list[NumberedLine] = []
     title = _read_title(text, remarks)
-    screenplay = _ScreenplayReader(DialogBuilder(remarks), narrator, notes)
-    rows = list(visible_lines(text, remarks, notes))
+    screenplay = _ScreenplayReader(DialogBuilder(remarks), narrator)
+    rows = list(visible_lines(text, remarks))
     check_row_count(sum(row != "" for _, row in rows), MAX_FILLED_ROWS)
     if _crowded_cues(rows):
         remarks.add(_CROWDED, rows[0][0])
@@ -251,18 +249,17 @@ def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) ->
     if title is None and _is_title_block(blocks):
         title = plain(blocks[0][0][1])
         for number, row in blocks.pop(0)[1:]:
-            remarks.add(_TITLE_PAGE, number, row)
+            remarks.set_aside(_TITLE_PAGE, number, row)
     for block in blocks:
-        screenplay.add_notes(before=block[0][0])
         screenplay.add(block)
-    screenplay.add_notes(before=None)
     parsed = screenplay.builder.finish(nothing_found=_NOTHING)
+    parsed = replace(parsed, dialog=remarks.weave(parsed.dialog))
     return Screenplay(parsed, title, screenplay.unspoken)
 
 
 def _read_title(text: str, remarks: ImportNotices) -> str | None:
     """The title on the title page, in one row; a notice names what else it says."""
-    block = next(_blocks(visible_lines(text, ImportNotices(), []), with_title=True), [])
+    block = next(_blocks(visible_lines(text, ImportNotices()), with_title=True), [])
     rows = [line for _, line in block]
     starts = [idx for idx, row in enumerate(rows) if _TITLE_KEY.match(row)]
     if starts[:1] != [0]:
@@ -271,7 +268,7 @@ def _read_title(text: str, remarks: ImportNotices) -> str | None:
     if rows[0].casefold().startswith("title"):
         end = starts[1] if len(starts) > 1 else len(rows)
     for number, row in block[end:]:
-        remarks.add(_TITLE_PAGE, number, row)
+        remarks.set_aside(_TITLE_PAGE, number, row)
     return (
         plain(" ".join((rows[0].partition(":")[2], *rows[1:end])).strip()) or None if end else None
     )
@@ -356,24 +353,10 @@ def _is_speech(block: list[NumberedLine]) -> bool:
 class _ScreenplayReader:
     """Reads a screenplay block by block."""
 
-    def __init__(
-        self, builder: DialogBuilder, narrator: str | None, notes: list[NumberedLine]
-    ) -> None:
+    def __init__(self, builder: DialogBuilder, narrator: str | None) -> None:
         self.builder = builder
         self.unspoken = 0
         self._narrator = narrator
-        self._notes = notes
-        self._n_added = 0
-
-    def add_notes(self, *, before: int | None) -> None:
-        """Add the notes above a line that aren't added yet; None adds all."""
-        while self._n_added < len(self._notes):
-            number, text = self._notes[self._n_added]
-            if before is not None and number >= before:
-                return
-            is_shown = text.removeprefix(_NOTE_SIGN).strip()
-            self.builder.unspoken(is_shown, UnspokenKind.NOTE, number)
-            self._n_added += 1
 
     def add(self, block: list[NumberedLine]) -> None:
         for idx, (number, line) in enumerate(block):
@@ -409,7 +392,10 @@ class _ScreenplayReader:
         return True
 
     def _speak(self, name: str, block: list[NumberedLine]) -> None:
-        words: list[str] = []
+        extensions = _EXTENSION.findall(block[0][1])
+        words = [
+            write_direction(plain(how), is_first=True) for how in extensions if is_said_so(how)
+        ]
         attributes = Attributes()
         for _, line in block[1:]:
             for note in NOTE.finditer(line):
@@ -417,6 +403,8 @@ class _ScreenplayReader:
                     attributes = parse_attributes(note["inside"].split("|"))
             line = NOTE.sub(_inline_note, line).strip()
             words.append(_spoken(line, is_first=not any(words)))
+        if _DUAL.search(block[0][1]):
+            attributes = replace(attributes, params={**attributes.params, DUAL: True})
         self.builder.speech(name, " ".join(filter(None, words)), block[0][0], attributes)
 
     def _narrate(self, block: list[NumberedLine], kind: UnspokenKind) -> None:
@@ -462,7 +450,7 @@ def looks_like_fountain(beginning: str, *, has_names: bool) -> bool:
         has_names: Whether some lines start with a name and a colon, as a script's do; if so, it
             takes a title page or a scene heading, not only cues.
     """
-    blocks = list(_blocks(visible_lines(beginning, ImportNotices(), [])))
+    blocks = list(_blocks(visible_lines(beginning, ImportNotices())))
     speeches = sum(len(block) > 1 and _is_speech(block) for block in blocks)
     if any(SCENE_HEADING.match(block[0][1]) for block in blocks) or _TITLE_KEY.match(beginning):
         return speeches > 0
@@ -535,13 +523,15 @@ def _unspoken(line: Unspoken) -> str:
 
 def _speech(line: Speech) -> str:
     name, words = clean_name(line.speaker), _words(line)
+    dual = " ^" if line.params.get(DUAL) is True else ""
     if words and writes_as_cue(name) and not _AUTHORED.fullmatch(words):
-        return f"{name}\n{words}"
-    return f"@{marked_name(name)}\n{words}".rstrip()
+        return f"{name}{dual}\n{words}"
+    return f"@{marked_name(name)}{dual}\n{words}".rstrip()
 
 
 def _words(line: Speech) -> str:
-    parts = write_attributes(Attributes(line.language, line.seed, line.params))
+    noted = {key: value for key, value in line.params.items() if key != DUAL or value is not True}
+    parts = write_attributes(Attributes(line.language, line.seed, noted))
     note = f"[[voice | {' | '.join(parts)}]]".replace("/*", r"/\u002a") if parts else ""
     return " ".join(filter(None, (marked(paragraph(line.text)), note)))
 

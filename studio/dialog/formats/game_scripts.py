@@ -18,7 +18,7 @@ from studio.errors import NameRejected, ScriptError
 
 STEERS = (
     "Choices, jumps, variables and commands of a game can't be followed; its parts are read one "
-    "after another, and these are left out:"
+    "after another, and these stand between the lines:"
 )
 _NOTHING = "The game's script holds no lines that are said."
 
@@ -81,7 +81,7 @@ class _GameReader:
         raise NotImplementedError
 
     def _steer(self, row: str, number: int) -> None:
-        self._remarks.add(STEERS, number, row)
+        self._remarks.set_aside(STEERS, number, row)
 
     def _note(self, words: str, number: int) -> None:
         self._builder.unspoken(words, UnspokenKind.NOTE, number)
@@ -98,6 +98,8 @@ class _GameReader:
             self._builder.speech(FIRST_SPEAKER, row, number)
         elif header.text:
             self._builder.speech(header.speaker, header.text, number, header.attributes)
+        else:
+            self._note(row, number)
 
 
 class _InkReader(_GameReader):

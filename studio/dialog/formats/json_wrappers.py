@@ -1,7 +1,7 @@
 """Takes the lines out of JSON of another program, or of a language model.
 
-ElevenLabs has them as `inputs`, WhisperX as `segments`, chats with a model as `messages` or
-`conversations`, podcast tools as `transcript` or `dialogue`; others by scenes.
+ElevenLabs has them as `inputs`, WhisperX and `transcript.json` of podcasts as `segments`, chats
+with a model as `messages` or `conversations`, `words.json` as `lines`; others by scenes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LISTS = (
     "turns",
     "utterances",
 )
-_OTHER_KEYS = {"from": "speaker", "value": "text", "voice_id": "speaker"}
+_OTHER_KEYS = {"from": "speaker", "value": "text", "voice_id": "speaker", "body": "text"}
 _SAID = (Role.SPEAKER, Role.TEXT, Role.LANGUAGE)
 _TITLES = ("title", "scene_title", "heading", "name", "setting", "location", "scene")
 _DEEPEST = 6
@@ -50,6 +50,7 @@ def unwrap_items(text: str) -> tuple[str, str | None]:
     if not items:
         return text, None
     title = next((found[key] for key in found if key.casefold().endswith("title")), None)
+    items = [*_list_other_notes(found), *items]
     return json.dumps(items, ensure_ascii=False), title if isinstance(title, str) else None
 
 
@@ -58,12 +59,19 @@ def _find_items(held: dict[str, Any], depth: int) -> Iterator[object]:
     known = next((held[key] for key in _LISTS if isinstance(held.get(key), list)), None)
     for one in [known] if known is not None else lists:
         for item in one:
-            if not isinstance(item, dict) or not any(isinstance(x, list) for x in item.values()):
+            if not isinstance(item, dict) or not _holds_items(item):
                 yield from _read_item(item, is_known=known is not None)
             elif depth:
                 titles = (item[key] for key in _TITLES if isinstance(item.get(key), str))
                 yield from ({"type": "heading", "text": title} for title in titles)
                 yield from _find_items(item, depth - 1)
+
+
+def _holds_items(item: dict[str, Any]) -> bool:
+    """Whether a list of lines may be in an item, and not of the words of its own line."""
+    lists = {key for key in item if isinstance(item[key], list)}
+    is_said = Role.TEXT in assign(list(map(str, item)))
+    return not lists.isdisjoint(_LISTS) if is_said else bool(lists)
 
 
 def _read_item(item: object, *, is_known: bool) -> Iterator[object]:
@@ -75,6 +83,16 @@ def _read_item(item: object, *, is_known: bool) -> Iterator[object]:
     elif is_known or {Role.TEXT, Role.SPEAKER} <= assign(list(map(str, item))).keys():
         yield _keep_said(item)
         yield from list_notes(item)
+        yield from _list_other_notes(item)
+
+
+def _list_other_notes(held: dict[str, Any]) -> Iterator[object]:
+    """Notes of the words that stand beside what is read, with their keys."""
+    for key, value in held.items():
+        is_read = role_of(key) is not None or is_noted(key) or key in (*_OTHER_KEYS, *_TITLES)
+        is_read |= key.casefold().endswith("title")
+        if isinstance(value, str) and " " in value.strip() and not is_read:
+            yield {"type": "note", "text": f"{key}: {value}"}
 
 
 def _is_pair(item: object) -> bool:

@@ -72,7 +72,7 @@ def write_turns(text: str) -> str | None:
 def take_script(text: str, remarks: ImportNotices) -> str:
     """A script without a model's thoughts before it, and what it says around a block of code.
 
-    Rows keep their numbers; a notice names those that are left out.
+    Rows keep their numbers; those that are set aside are notes.
     """
     if thought := _THOUGHT.match(text, timeout=PATTERN_S):
         rows = text.splitlines()
@@ -127,5 +127,5 @@ def _name_of(row: str) -> str | None:
 
 def _leave(rows: list[str], idx: int, remarks: ImportNotices) -> None:
     if row := rows[idx].strip():
-        remarks.add(PREFACE_NOTICE, idx + 1, row)
+        remarks.set_aside(PREFACE_NOTICE, idx + 1, row)
     rows[idx] = ""

@@ -64,14 +64,14 @@ def find_markdown_table(text: str, remarks: ImportNotices) -> PastedTable | None
         plain = strip_markup(row.lstrip("# "))
         if _is_said(plain):
             return None
-        if row.startswith("#") or row.strip("*") != row:
-            title = title or plain
-        elif is_preface(row) or is_farewell(row):
+        if title is None and (row.startswith("#") or row.strip("*") != row):
+            title = plain
+        elif row.startswith("#") or row.strip("*") != row or is_preface(row) or is_farewell(row):
             left.append((idx + 1, row))
         else:
             return None
     for number, row in left:
-        remarks.add(PREFACE_NOTICE, number, row)
+        remarks.set_aside(PREFACE_NOTICE, number, row)
     return PastedTable(_write_tabs(rows, rule, inside, remarks), title)
 
 
@@ -290,6 +290,7 @@ def _write_column(name: str, text: str) -> str:
     return f"[SFX: {text}]" if _EFFECTS.fullmatch(name) else f"{name}: {text}"
 
 
+_SAID = (Role.SPEAKER, Role.TEXT, Role.DIRECTION)
 _YAML_KEY = regex.compile(r"\s*(?P<item>-\s+)?(?P<key>[A-Za-z_ ]{2,30}):(?:\s+(?P<value>\S.*))?\s*")
 
 
@@ -316,6 +317,9 @@ def write_yaml_lines(text: str) -> str | None:
         }
         how = _direction(values.get(Role.DIRECTION))
         written[keys[Role.TEXT]] = f"[{values[Role.SPEAKER]}] {how}{values[Role.TEXT]}"
+        for idx in range(start, end):
+            if (one := found[idx]) and role_of(one["key"]) not in _SAID and one["value"]:
+                written[idx] = f"// {rows[idx].strip(' -')}"
     return "\n".join("" if _YAML_LIST.fullmatch(row) else row for row in written)
 
 
@@ -336,7 +340,7 @@ _TIMED_ROW = regex.compile(
 _LYRIC = regex.compile(r"\[(?P<start>\d{1,3}:\d{2}[.:]\d{2,3})\]\s*(?P<text>.*)")
 _SBV = regex.compile(r"(?P<start>\d+:\d{2}:\d{2}\.\d{3}),(?P<end>\d+:\d{2}:\d{2}\.\d{3})")
 _LYRIC_TAG = regex.compile(r"\[[a-z]{2,6}:[^\]]*\]")
-_TAGS = "What a file of lyrics says about the song isn't spoken; it is left out:"
+_TAGS = "What a file of lyrics says about the song isn't spoken; it stands between the lines:"
 
 
 def read_timed_rows(text: str, remarks: ImportNotices) -> list[Cue] | None:
@@ -357,7 +361,7 @@ def read_timed_rows(text: str, remarks: ImportNotices) -> list[Cue] | None:
     starts = [_milliseconds(one["start"]) for one in found if one]
     for number, row in rows:
         if _LYRIC_TAG.fullmatch(row):
-            remarks.add(_TAGS, number, row)
+            remarks.set_aside(_TAGS, number, row)
     cues = []
     for idx, ((number, row), one) in enumerate(zip(filled, found, strict=True)):
         assert one is not None

@@ -8,9 +8,8 @@ as a script has none of that and is read as it is.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import dropwhile, takewhile
@@ -35,16 +34,19 @@ from studio.dialog.formats.row_kinds import (
     TITLE_NOTICE,
     PlacedRow,
     acted_words,
+    announces,
     begins_cast_list,
     begins_transcript,
     bold_name,
     cut_gutenberg,
     find_manners,
+    find_ruled,
     find_surnames,
     header_of,
     inside_of,
     is_aside,
     is_author,
+    is_count,
     is_cue,
     is_farewell,
     is_heading,
@@ -61,6 +63,7 @@ from studio.dialog.formats.row_kinds import (
     join_brackets,
     key_and_value,
     mark_bold_names,
+    may_be_title,
     name_headings,
     names_of,
     number_rows,
@@ -94,19 +97,15 @@ from studio.dialog.script import Header, ScriptReader, parse_header
 from studio.dialog.tags import leading_pauses, write_pause
 from studio.errors import ScriptError
 
-ROLE_NOTICE = "What a speaker is, behind the name, isn't spoken; it is left out:"
+ROLE_NOTICE = "What a speaker is, behind the name, isn't spoken; it stands between the lines:"
 CUE_NUMBERS_NOTICE = "The numbers before names and cues aren't spoken; they are left out."
 MAYBE_NAME_NOTICE = (
     "Capitals on a row of their own are read as text here. Where they are a name, put a colon "
     "behind it:"
 )
 _MOST_NAME_WORDS = 3
-_MOST_FAREWELL_ROWS = 24
+_MOST_ANSWER_ROWS = 24
 _MOST_LEAD_ROWS = 4
-GUTENBERG_NOTICE = (
-    "What Project Gutenberg says about the book, and its marks of pictures, aren't spoken; they "
-    "are left out."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +128,9 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
     Raises:
         ScriptError: It has no lines, too many rows or marks, or one is invalid; names the line.
     """
-    rows, cut = cut_gutenberg(number_rows(text))
+    rows = cut_gutenberg(number_rows(text), remarks)
     check_row_count(sum(row != "" for _, row in rows), MAX_FILLED_ROWS)
     check_marks(row for _, row in rows)
-    if cut is not None:
-        remarks.add(GUTENBERG_NOTICE, cut)
     rows = cut_row_times(rows, remarks)
     counted, rows = rows, cut_cue_numbers(rows)
     if rows is not counted:
@@ -154,10 +151,10 @@ def read_plain_text(text: str, remarks: ImportNotices, *, narrator: str | None) 
         rows = join_open_brackets(rows)
     for number, row in rows:
         if role := role_behind(row):
-            remarks.add(ROLE_NOTICE, number, role)
+            remarks.set_aside(ROLE_NOTICE, number, role)
     reader = _PlainTextReader(rows, remarks, narrator, play=play, is_marked=is_marked)
     reader.is_prose = play is None and not is_named and is_prose(rows, reader.names)
-    reader.read_all()
+    reader.read_all(is_answer=is_named, ruled=find_ruled(written))
     for number, row in written:
         if is_marked or not row.startswith(("#", "//", "\\")):  # those are kept as they are
             remarks.add_links(row, number)
@@ -217,13 +214,15 @@ class _PlainTextReader:
             if header is not None and not is_exact:
                 yield header.speaker
 
-    def read_all(self) -> None:
+    def read_all(self, *, is_answer: bool, ruled: Collection[int]) -> None:
+        """Read all rows; what tells a model's answer is as `_find_answer` has it."""
         rows = list(place_rows(self._rows))
-        farewell = self._find_farewell(rows)
+        answer = set(self._find_answer(rows, ruled, is_answer=is_answer))
         for row in rows:
             with with_place(row.number):
-                if row.number >= farewell:
-                    self._set_farewell_aside(row)
+                if row.number in answer:
+                    words = acted_words(row.text) or row.text
+                    self._remarks.set_aside(PREFACE_NOTICE, row.number, words)
                 elif not row.text or is_ornament(row.text):
                     is_ended = row.text or (self._persons and not self._is_marked)
                     self._is_cast_list = self._is_cast_list and not is_ended
@@ -232,20 +231,54 @@ class _PlainTextReader:
                     self._read(row)
         self._drop_cue()
 
-    def _find_farewell(self, rows: list[PlacedRow]) -> float:
-        """The number of the row from which a language model offers what else it can do."""
-        found = math.inf
-        for row in reversed(rows[-_MOST_FAREWELL_ROWS:]):
+    def _find_answer(
+        self, rows: list[PlacedRow], ruled: Collection[int], *, is_answer: bool
+    ) -> Iterator[int]:
+        """The numbers of the rows that a language model says before a script, and behind it.
+
+        “Here is a script:” and “I hope you like it” may be a script's own words. They are taken for
+        the model's where another sign of its answer stands: names in bold, a rule between them and
+        the script, a preface that announces the names below it, or both a preface and a farewell.
+        """
+        prefaces = list(self._list_prefaces(rows))
+        farewell = self._list_farewell(rows)
+        if self._play is None and not self.is_prose and self.names:
+            is_answer |= bool(prefaces and farewell) or any(announces(row.text) for row in prefaces)
+            is_answer |= any(is_count(row.text) for row in farewell)
+        if is_answer or any(row.number in ruled for row in prefaces):
+            yield from (row.number for row in prefaces)
+        if is_answer or any(row.number in ruled for row in farewell[:1]):
+            yield from (row.number for row in farewell)
+
+    def _list_prefaces(self, rows: list[PlacedRow]) -> Iterator[PlacedRow]:
+        """What a language model may say above the first line, without marks."""
+        for row in rows[:_MOST_ANSWER_ROWS]:
+            text = acted_words(row.text) or row.text
+            if text and self._is_said(text):
+                return
+            if (row.begins or row.ends or text != row.text) and is_preface(text):
+                yield row._replace(text=text)
+            elif self.is_prose and text and not is_ornament(text):
+                return
+
+    def _is_said(self, row: str) -> bool:
+        try:
+            header = self._header_of(row)
+        except ScriptError:
+            return True
+        return header is not None and bool(header.text) and not is_instruction(row)
+
+    def _list_farewell(self, rows: list[PlacedRow]) -> list[PlacedRow]:
+        """The rows from which on a language model may offer what else it can do."""
+        found = last = len(rows)
+        for idx in range(last - 1, max(0, last - _MOST_ANSWER_ROWS) - 1, -1):
+            row = rows[idx]
             text = acted_words(row.text) or plain_bold(row.text)
             if row.begins and text and is_farewell(text):
-                found = row.number
+                found = idx
             elif text and (_may_be_said(text) or is_cue(text)):
                 break
-        return found
-
-    def _set_farewell_aside(self, row: PlacedRow) -> None:
-        if row.text and not is_ornament(row.text):
-            self._remarks.add(PREFACE_NOTICE, row.number, acted_words(row.text) or row.text)
+        return [row for row in rows[found:] if row.text and not is_ornament(row.text)]
 
     def _end_paragraph(self, number: int) -> None:
         if self._is_open:
@@ -277,9 +310,6 @@ class _PlainTextReader:
             self._read_script(row.text, row.number, self._header_of(row.text))
 
     def _read_prose(self, text: str, number: int) -> None:
-        if self._speaker is None and is_preface(text):
-            self._remarks.add(PREFACE_NOTICE, number, text)
-            return
         if self._speaker is None:
             self._begin_narrator(number)
         self._say("\\" + strip_markup(plain_bold(text)), number)
@@ -359,7 +389,7 @@ class _PlainTextReader:
             if text.startswith(("# ", "## ", "#> ")):  # as a script has a note of signs
                 self.script.read(text, number)
             return
-        takes_title = is_first and not (is_heading(words) or words.endswith("."))
+        takes_title = is_first and may_be_title(words)
         heading = strip_markup(plain_bold(words))
         if takes_title:
             self.title = plain_title(heading)
@@ -425,19 +455,15 @@ class _PlainTextReader:
             self._say(write_direction(acted, is_first=not self._has_words), row.number)
 
     def _set_aside_lead(self, row: PlacedRow) -> bool:
-        """What stands above the first speaker: a preface, a title, remarks about the script."""
+        """What stands above the first speaker: a title, remarks about the script."""
         text, number, header = row.text, row.number, self._header_of(row.text)
-        is_said = header is not None and bool(header.text)
         about = key_and_value(text) if header is None or self._is_marked else None
-        is_said = is_said and not is_instruction(text)
-        if is_preface(text) and (row.begins or row.ends) and not is_said:
-            self._remarks.add(PREFACE_NOTICE, number, text)
-        elif begins_cast_list(text) and not self._is_cast_list:
+        if begins_cast_list(text) and not self._is_cast_list:
             self._is_cast_list, self._persons = True, set()
             self._add_about(text, number)
         elif self._lists_person(row):
             self._add_about(text, number)
-        elif about and about[0] == "title":
+        elif about and about[0] == "title" and self.title is None:
             self._take_title(about[1], number)
         elif about:
             self._add_about(text, number)
@@ -461,8 +487,7 @@ class _PlainTextReader:
         return True
 
     def _add_about(self, text: str, number: int) -> None:
-        self._remarks.add(ABOUT_NOTICE, number, text)
-        self.script.add_unspoken(UnspokenKind.NOTE, strip_markup(plain_bold(text)), number)
+        self._remarks.set_aside(ABOUT_NOTICE, number, strip_markup(plain_bold(text)))
 
     def _lists_person(self, row: PlacedRow) -> bool:
         """Whether a row is one of a list of the cast, where each person stands once."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import regex
 
 from studio.dialog.formats.building import ImportNotices
-from studio.dialog.formats.fountain import HIDDEN
+from studio.dialog.formats.fountain import HIDDEN, cue_name
 
 _SCENE = regex.compile(
     r"[ \t]*(?:(?P<number>\d{1,3}[A-Z]?)[.)]?[ \t]+)?(?P<scene>(?:INT|EXT|EST|I/E)\b[./ ].*?)"
@@ -24,15 +24,16 @@ _OMITTED = regex.compile(r"\d{1,3}[A-Z]?\s+(?P<omitted>(?:\d\S*\s+)?OMITTED)(?:\
 _REVISED = regex.compile(r"\s{2,}\*+[ \t]*$")
 _MARKS = "The stars of revised rows in the margin aren't spoken; they are left out."
 _CONTINUED = regex.compile(r"\(?CONTINUED:?\)?(?:\s*\(\d{1,2}\))?(?:\s+\d{1,3}\.?)?")
+_NUMBERS = "The numbers of scenes aren't spoken; they are left out:"
 _LEFT = (
-    "Numbers of pages and scenes, and where a page breaks off, aren't spoken; they are left out:"
+    "Numbers of pages, and where a page breaks off, aren't spoken; they stand between the lines:"
 )
 
 
 def cut_page_breaks(text: str, remarks: ImportNotices) -> str:
     """A screenplay without what its printed pages add; other text as it is.
 
-    Rows keep their numbers. A notice names what is left out.
+    Rows keep their numbers. A notice names what is left out or a note.
     """
     if "INT" not in text and "EXT" not in text and "I/E" not in text:  # as in most texts
         return text
@@ -63,10 +64,15 @@ class _Pages:
                 self._leave(idx, omitted["omitted"])
             elif _MORE.fullmatch(row):
                 idx = self._join(idx)
-            elif _PAGE.fullmatch(row) or _CONTINUED.fullmatch(row):
+            elif (_PAGE.fullmatch(row) and not self._is_said(idx)) or _CONTINUED.fullmatch(row):
                 self._leave(idx, "")
             idx += 1
         return self._rows
+
+    def _is_said(self, idx: int) -> bool:
+        """Whether a row stands right below a name, whose words it is then."""
+        above = self._rows[idx - 1].strip() if idx else ""
+        return bool(above) and cue_name(above, has_words=True) is not None
 
     def _join(self, start: int) -> int:
         """Leave out what parts a speech from its rest on the next page; returns the last row."""
@@ -82,6 +88,7 @@ class _Pages:
         return end
 
     def _leave(self, idx: int, instead: str) -> None:
-        if row := self._rows[idx].strip():
-            self._remarks.add(_LEFT, idx + 1, " ".join(row.split()))
+        if row := " ".join(self._rows[idx].split()):
+            remark = self._remarks.add if instead.strip(HIDDEN) else self._remarks.set_aside
+            remark(_NUMBERS if instead.strip(HIDDEN) else _LEFT, idx + 1, row)
         self._rows[idx] = instead

@@ -17,6 +17,7 @@ from studio.dialog.directions import (
     word_set,
     write_direction,
 )
+from studio.dialog.formats.building import ImportNotices
 from studio.dialog.markup import Row, strip_markup
 from studio.dialog.model import name_key
 from studio.dialog.script import Header, parse_header
@@ -86,6 +87,7 @@ _BRACKETED = regex.compile(
     r"\[(?P<inside>[^\[\]|]*)\]\.?|[(（](?P<inside>[^()（）]*)[)）]\.?|【(?P<inside>[^【】]*)】"
 )
 _ORNAMENT = regex.compile(r"[\s*_~—–=-]+|\|[\s|:-]+\|")
+_RULE = regex.compile(r"-{3,}|_{3,}")
 _ROMAN = regex.compile(r"[IVX]{1,5}\.")
 _BEHIND_ROLE = regex.compile(
     r"(?P<name>\p{Lu}[\p{Lu} .'’-]{1,40}),\s(?P<role>\p{Lu}[\p{Lu}\d &/.,'’-]{1,60})[:：]"
@@ -119,15 +121,9 @@ _PREFACE = regex.compile(
         | (?:please\s)?(?:read|speak|say|narrate)\s(?:this|it|aloud|in\san?|with)\b.{0,200}[:：]$
         | make\s.{1,80}\bsound\b.{0,200}[:：]$ )
       .{0,400}
-    | (?:sure|certainly|of\scourse|absolutely)\b .{0,120} [!:]
+    | (?:sure|certainly|of\scourse|absolutely)\b .{0,120} [!.:]
     """,
     regex.VERBOSE | regex.IGNORECASE | regex.DOTALL,
-)
-_YES = regex.compile(r"(?:sure(?:\sthing)?|certainly|of\scourse|absolutely)[!.]", regex.IGNORECASE)
-_ABOUT_SCRIPT = regex.compile(
-    r"\b(?:dialog(?:ue)?|script|conversation|scene|podcast|episode|transcript|play|version|skit"
-    r"|stor(?:y|ies)|chapter|draft|exchange|monologue|text|tts)\b|[:：]$",
-    regex.IGNORECASE,
 )
 _FAREWELL = regex.compile(
     r"(?:(?:i(?:['’]ve)?\s.{1,120}[.!]\s)?let\sme\sknow|does\sthis\swork|enjoy!|this\s(?:dialog(?:ue)?|script|scene|conversation|version)\b|would\syou\slike\s(?:me|another|a)|feel\sfree\sto|i\shope\s(?:this|that|you)"
@@ -170,7 +166,13 @@ _CAST_LIST = regex.compile(
     regex.IGNORECASE,
 )
 
-PREFACE_NOTICE = "What a language model says about the script isn't spoken; it is left out:"
+PREFACE_NOTICE = (
+    "What a language model says about the script isn't spoken; it stands between the lines:"
+)
+GUTENBERG_NOTICE = (
+    "What Project Gutenberg says about the book, and its marks of pictures, aren't spoken; they "
+    "stand between the lines:"
+)
 ABOUT_NOTICE = "What is said about the script above it isn't spoken; it stands above the lines:"
 TITLE_NOTICE = "The title isn't spoken; a new project is named for it:"
 CUE_NOTICE = "Cues for sounds and music aren't spoken; they stand between the lines:"
@@ -201,27 +203,38 @@ def number_rows(text: str) -> list[Row]:
     ]
 
 
-def cut_gutenberg(rows: list[Row]) -> tuple[list[Row], int | None]:
-    """A book without the notices and marks of pictures that Project Gutenberg adds to it.
-
-    Returns:
-        The rows, and the number of the first one that is left out.
-    """
+def cut_gutenberg(rows: list[Row], remarks: ImportNotices) -> list[Row]:
+    """A book without the notices and marks of pictures that Project Gutenberg adds to it."""
     signs = [(idx, row) for idx, (_, row) in enumerate(rows) if row.startswith(("***", _PICTURE))]
     marks = [(idx, mark["which"]) for idx, row in signs if (mark := _GUTENBERG.match(row))]
-    pictures = [idx for idx, row in signs if row.startswith(_PICTURE)]
-    left = [*(idx for idx, _ in marks), *pictures]
-    if not left:
-        return rows, None
+    if not marks and not any(row.startswith(_PICTURE) for _, row in signs):
+        return rows
     start = next((idx + 1 for idx, which in marks if which.upper() == "START"), 0)
     end = next((idx for idx, which in marks if which.upper() == "END" and idx >= start), len(rows))
     book: list[Row] = []
+    left: list[Row] = []
     is_picture = False
-    for number, row in rows[start:end]:
-        is_picture = is_picture or row.startswith(_PICTURE)
-        book.append((number, "" if is_picture else row))
+    for idx, (number, row) in enumerate([*rows, (len(rows) + 1, ".")]):
+        is_book = start <= idx < end
+        is_picture = is_book and (is_picture or row.startswith(_PICTURE))
+        if row and (is_picture or not is_book) and idx < len(rows):
+            left.append((number, row))
+        elif row and left:
+            remarks.set_aside(GUTENBERG_NOTICE, left[0][0], " ".join(row for _, row in left))
+            left = []
+        if is_book:
+            book.append((number, "" if is_picture else row))
         is_picture = is_picture and not row.endswith("]")
-    return book, rows[min(left)][0]
+    return book
+
+
+def find_ruled(rows: list[Row]) -> set[int]:
+    """The numbers of the rows right above and below rules of Markdown, such as `---`."""
+    ruled: set[int] = set()
+    for (number, row), (under, below) in pairwise([one for one in rows if one[1]]):
+        ruled |= {number} if _RULE.fullmatch(below) else set()
+        ruled |= {under} if _RULE.fullmatch(row) else set()
+    return ruled
 
 
 def join_brackets(rows: list[Row]) -> list[Row]:
@@ -419,6 +432,11 @@ def plain_title(title: str) -> str:
     return (str(quoted["words"]) if quoted else words) or title
 
 
+def may_be_title(words: str) -> bool:
+    """Whether what stands behind the first `#` may be a title."""
+    return not (words.endswith((".", ":")) or is_heading(words))
+
+
 def begins_transcript(row: str) -> bool:
     """Whether a heading says that the dialog itself begins below it."""
     return row.startswith("#") and _TRANSCRIPT.fullmatch(row) is not None
@@ -430,10 +448,13 @@ def begins_cast_list(row: str) -> bool:
 
 
 def is_preface(row: str) -> bool:
-    """Whether a row is what a language model says before a script."""
-    if _YES.fullmatch(row) or _INSTRUCTS.fullmatch(row):
-        return True
-    return _PREFACE.fullmatch(row) is not None and _ABOUT_SCRIPT.search(row) is not None
+    """Whether a row may be what a language model says before a script."""
+    return is_instruction(row) or _PREFACE.fullmatch(row) is not None
+
+
+def announces(row: str) -> bool:
+    """Whether a preface announces the lines below it: “Here is a short script:”."""
+    return row.endswith((":", "：")) or " following " in row or is_instruction(row)
 
 
 def is_instruction(row: str) -> bool:
@@ -442,13 +463,18 @@ def is_instruction(row: str) -> bool:
 
 
 def is_farewell(row: str) -> bool:
-    """Whether a row is what a language model offers after a script."""
-    if _COUNTED.fullmatch(row) or _NOTES.fullmatch(row):
+    """Whether a row may be what a language model offers after a script."""
+    if is_count(row) or _NOTES.fullmatch(row):
         return True
     if _FAREWELL.match(row) is None:
         return False
     header = header_of(row)
     return header is None or not header.text
+
+
+def is_count(row: str) -> bool:
+    """Whether a row says how long a script is: `Word count: 80`."""
+    return _COUNTED.fullmatch(acted_words(row) or row) is not None
 
 
 def is_heading(row: str) -> bool:
@@ -572,5 +598,5 @@ def is_prose(rows: list[Row], names: Counter[str]) -> bool:
     paragraphs = sum(
         bool(row) and (idx == 0 or not rows[idx - 1][1]) for idx, (_, row) in enumerate(rows)
     )
-    is_sentence = first.rstrip("”’\"'")[-1:] in (".", "!", "?") and not is_preface(first)
+    is_sentence = first.rstrip("”’\"'")[-1:] in (".", "!", "?")
     return (2 if is_sentence else _FEW_NAMED) * names.total() < paragraphs

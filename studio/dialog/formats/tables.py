@@ -23,6 +23,7 @@ from studio.dialog.directions import word_set, write_direction
 from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import (
     LANGUAGE_CODES,
+    MAX_LINES,
     Audio,
     Dialog,
     Line,
@@ -323,6 +324,8 @@ _NOTES = word_set(
     " commentaire commentaires remarque nota notas comentario comentarios 备注 備考 メモ"
 )
 _LEFT_COLUMN = "The column “{}” is left out."
+_KEPT_COLUMN = "The column “{}” isn't spoken; it stands between the lines."
+_WORDS = regex.compile(r"\p{L}")
 _TRANSLATED = "The table has the text in several languages; “{}” is read, and not {}."
 _QUOTED = 'Anna,"Yes, I know."'
 _NOTHING = f"The table holds no lines. {_HOW}, and write one line of the dialog in each row."
@@ -417,7 +420,7 @@ class _Table:
         self._headings = headings
         self._delimiter = delimiter
         self._columns = columns
-        self._noted: list[int] = []
+        self._noted: dict[int, str] = {}  # what a note of a column begins with
         self._remarks = remarks
         languages = list_languages(headings)
         self._language = languages.get(columns[Role.TEXT])
@@ -468,7 +471,10 @@ class _Table:
             if is_setting and _is_key(key) and all(map(_VALUE.fullmatch, cells)):
                 found[column] = key
             elif is_noted(heading):
-                self._noted.append(column)
+                self._noted[column] = ""
+            elif _WORDS.search("".join(cells)) and (2 + len(self._noted)) * len(rows) <= MAX_LINES:
+                self._noted[column] = f"{heading}: "
+                self._remarks.add(_KEPT_COLUMN.format(heading[:40]), 1)
             else:
                 self._remarks.add(_LEFT_COLUMN.format(heading[:40]), 1)
         return found
@@ -489,9 +495,10 @@ class _Table:
             if how and text:
                 text = f"{write_direction(how, is_first=True)} {text}".strip()
             self.builder.speech(speaker or None, text, number, attributes)
-        for column in self._noted:
+        for column, heading in self._noted.items():
             if note := "".join(row.cells[column : column + 1]).strip():
-                self.builder.unspoken(unescape_formula(note), UnspokenKind.NOTE, number)
+                note = f"{heading}{unescape_formula(note)}"
+                self.builder.unspoken(note, UnspokenKind.NOTE, number)
         self._add_pause(row, Role.PAUSE)
 
     def _fit_row(self, row: Row) -> Row:

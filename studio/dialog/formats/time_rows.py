@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import regex
 
 from studio.dialog.formats.building import ImportNotices
@@ -21,29 +23,46 @@ _NAMED = regex.compile(r"\s*[^:：\[\]()]{1,60}[:：](?:\*\*)?\s")
 _TIME_BEGINS = frozenset("[(0123456789")
 _FEWEST = 2
 _LEFT = "The times of a transcript aren't spoken; they are left out."
+_KEPT = "Times that nobody says stand between the lines:"
 
 
 def cut_times(text: str, remarks: ImportNotices) -> str:
     """Text without times alone on a row, and between names and words: `Ruth: [00:02] Welcome`.
 
-    Unchanged unless there are two, or where it is subtitles. Rows keep their numbers.
+    Unchanged unless there are two, or where it is subtitles. Rows keep their numbers; times alone
+    are notes.
     """
     if "-->" in text or not regex.search(r"\d:\d\d", text):
         return text
     rows = text.splitlines()
     alone = [idx for idx, row in enumerate(rows) if _ALONE.fullmatch(row)]
+    if len(alone) < _FEWEST or not _times_turns(rows, alone):
+        alone = []
     behind = {idx: found for idx, row in enumerate(rows) if (found := _BEHIND_NAME.match(row))}
     named = sum(_NAMED.match(row) is not None for row in rows)
-    if 3 * len(behind) < 2 * named:  # then they belong to what is said
+    if len(behind) < _FEWEST or 3 * len(behind) < 2 * named:  # then they belong to what is said
         behind = {}
-    if len(alone) + len(behind) < _FEWEST:
-        return text
     for idx in alone:
+        remarks.set_aside(_KEPT, idx + 1, rows[idx].strip())
         rows[idx] = ""
     for idx, found in behind.items():
+        remarks.add(_LEFT, idx + 1)
         rows[idx] = found["name"] + rows[idx][found.end() :]
-    remarks.add(_LEFT, min([*alone, *behind]) + 1)
     return "\n".join(rows)
+
+
+def _times_turns(rows: list[str], alone: list[int]) -> bool:
+    """Whether times alone on their rows are those of turns, and not what somebody says.
+
+    They count up, and the first stands above all words but a title and a name.
+    """
+    above = [row for row in map(str.strip, rows[: alone[0]]) if row]
+    times = [list(map(float, regex.findall(r"\d+", rows[idx]))) for idx in alone]
+    if not all(len(before) != len(after) or before <= after for before, after in pairwise(times)):
+        return False
+    is_lead = all(is_titled(row) or row.startswith("#") for row in above)
+    is_named = not above or not rows[alone[0] - 1].strip() or above[-1].istitle()
+    return is_lead and is_named and not any(map(_NAMED.match, above))
 
 
 def cut_row_times(rows: list[Row], remarks: ImportNotices) -> list[Row]:
@@ -57,9 +76,13 @@ def cut_row_times(rows: list[Row], remarks: ImportNotices) -> list[Row]:
     cut = list(rows)
     for idx, rest in found.items():
         number = rows[idx][0]
-        is_headed = is_titled(rest) and not (rest.startswith("#") or _NAMED.match(rest))
+        is_said = _NAMED.match(rest) is not None
+        is_headed = is_titled(rest) and not (rest.startswith("#") or is_said)
         cut[idx] = (number, f"## {rest}" if is_headed else rest)
-        remarks.add(_LEFT, number)
+        if is_said:
+            remarks.add(_LEFT, number)
+        else:
+            remarks.set_aside(_KEPT, number, rows[idx][1].removesuffix(rest).strip(" -–—"))
     return cut
 
 
