@@ -16,6 +16,7 @@ from string import Formatter
 from typing import BinaryIO
 
 import numpy as np
+import regex
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples, resample, to_pcm16
 from studio.audio.encode import (
@@ -30,6 +31,8 @@ from studio.audio.encode import (
 from studio.audio.file_tags import FileTags, append_to_wav, encode_wav_tags, write_id3
 from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
+from studio.dialog.model import ParamValue
+from studio.dialog.planning import FILE_NAME, LINE_ID
 from studio.dialog.said_text import find_said
 from studio.errors import BadInput, DiskFull
 from studio.storage.disk import open_atomic, storage_errors
@@ -126,6 +129,7 @@ class Caption:
             is no page, so that the lines of the timeline are counted.
         written: The whole line's text, of which `text` may be a part, with pronunciations.
         is_whole: Whether `text` is said of that whole line.
+        params: What the line sets for itself, such as its id and the name of its file.
     """
 
     line_number: int | None = None
@@ -137,6 +141,12 @@ class Caption:
     number: int | None = None
     written: str | None = None
     is_whole: bool = False
+    params: Mapping[str, ParamValue] = field(default_factory=dict)
+
+    @property
+    def own_id(self) -> str:
+        """The line's id in another program; empty for none."""
+        return str(self.params.get(LINE_ID, ""))
 
     @property
     def shown(self) -> str:
@@ -284,7 +294,10 @@ def export_zip(
                 add_joined(_read_joined(mix, timeline, master, on_progress))
                 for entry in iter_audible(timeline):
                     add_wav(archive, named[entry.segment_idx], mix.part(entry), entry.n_samples)
-        _add_json(archive, "manifest.json", _build_manifest(timeline, captions, named))
+        manifest = _build_manifest(timeline, captions, named)
+        if notices := describe_names(timeline, captions, form.names):
+            manifest["notices"] = notices
+        _add_json(archive, "manifest.json", manifest)
         add_documents(archive, form)
 
 
@@ -387,15 +400,21 @@ def _add_json(archive: zipfile.ZipFile, name: str, content: object) -> None:
 
 
 _MAX_WORDS = 6
-_NAME_FIELDS = ("number", "segment", "id", "speaker", "words")
+_NAME_FIELDS = ("number", "segment", "id", "file", "speaker", "words")
+_MAX_FOLDERS, _MAX_PART_BYTES = 10, 200
+_UNSAFE = regex.compile(r"""[<>:"|?*\p{C}]""")
+_SUFFIX = regex.compile(r"\.(?:wav|wave|aiff?|flac|mp3|og[ga]|opus|m4a|aac|wem)$", regex.IGNORECASE)
+_DEVICE = regex.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?![^.])", regex.IGNORECASE)
+_MAX_NOTICES = 10
 
 
 def check_names(pattern: str) -> str:
     """Check a pattern for the names of files, which is returned.
 
     `{number}` is the line's number as the page has it, without the pauses, and `{segment}` that
-    with them; `{id}` is the id of a project's line, `{speaker}` its speaker, `{words}` its first
-    words.
+    with them; `{id}` is the line's id in another program, without one that in the project or its
+    number, `{file}` the name of its file there, which may have folders, without one its id or
+    number and speaker; `{speaker}` is its speaker, `{words}` its first words.
 
     Raises:
         BadInput: It has other fields, or none that tells lines apart.
@@ -407,8 +426,8 @@ def check_names(pattern: str) -> str:
         fields, is_plain = set(), False
     if not is_plain or not fields <= set(_NAME_FIELDS) or fields <= {"speaker", "words"}:
         raise BadInput(
-            "The files' names are made of {number}, {segment}, {id}, {speaker} and {words}, with "
-            f"one of the first three among them; “{pattern[:60]}” can't be used."
+            "The files' names are made of {number}, {segment}, {id}, {file}, {speaker} and "
+            f"{{words}}, with one of the first four among them; “{pattern[:60]}” can't be used."
         )
     return pattern
 
@@ -416,29 +435,68 @@ def check_names(pattern: str) -> str:
 def name_files(
     timeline: Timeline, captions: Mapping[int, Caption], pattern: str = FILE_NAMES
 ) -> dict[int, str]:
-    """The name of each line's file, by `segment_idx`."""
+    """The name of each line's file, by `segment_idx`: a path below the folder it is put into."""
+    return {idx: name for idx, name, _ in _iter_names(timeline, captions, pattern)}
+
+
+def describe_names(
+    timeline: Timeline, captions: Mapping[int, Caption], pattern: str
+) -> tuple[str, ...]:
+    """Notices of files that are named otherwise, as their names are taken."""
+    notices = [
+        f"Two files would be “{wanted}”; one is saved as “{name}”."
+        for _, name, wanted in _iter_names(timeline, captions, pattern)
+        if name != wanted
+    ]
+    more = len(notices) - _MAX_NOTICES
+    further = [f"So are {more} further files."] if more > 0 else []
+    return (*notices[:_MAX_NOTICES], *further)
+
+
+def _iter_names(
+    timeline: Timeline, captions: Mapping[int, Caption], pattern: str
+) -> Iterator[tuple[int, str, str]]:
+    """Each file's `segment_idx`, its name, and the name that the pattern gives."""
     audible = [entry.segment_idx for entry in iter_audible(timeline)]
     order = sorted({*audible, *(part.segment_idx for part in timeline.skipped)})
     numbers = {segment_idx: number for number, segment_idx in enumerate(order, start=1)}
-    named: dict[int, str] = {}
-    taken: set[str] = set()
+    taken = {_SCENE_FILE}
     for segment_idx in audible:
         caption = captions.get(segment_idx, NO_CAPTION)
         words = caption.said.split()
+        line_number = f"{caption.number or numbers[segment_idx]:04d}"
+        speaker = build_file_label(caption.speaker or "audio")
+        file = str(caption.params.get(FILE_NAME, ""))
         name = pattern.format(
-            number=f"{caption.number or numbers[segment_idx]:04d}",
+            number=line_number,
             segment=f"{segment_idx + 1:04d}",
-            id=caption.line_id or f"{segment_idx:04d}",
-            speaker=build_file_label(caption.speaker or "audio"),
+            id=_without_folders(caption.own_id or caption.line_id or line_number),
+            file=_SUFFIX.sub("", file)
+            or _without_folders(caption.own_id or f"{line_number}-{speaker}"),
+            speaker=speaker,
             words=build_file_label(" ".join(words[:_MAX_WORDS])) if words else "",
         ).rstrip(" -_")
-        safe = "".join(char if char not in '<>:"/\\|?*' and char >= " " else "_" for char in name)
-        number = 1
-        while (unique := f"{safe}{f'-{number}' if number > 1 else ''}.wav").lower() in taken:
+        safe = _build_safe_path(name) or line_number
+        number, unique = 1, f"{safe}.wav"
+        while unique.lower() in taken:
             number += 1
+            unique = f"{safe}-{number}.wav"
         taken.add(unique.lower())
-        named[segment_idx] = unique
-    return named
+        yield segment_idx, unique, f"{safe}.wav"
+
+
+def _without_folders(name: str) -> str:
+    return name.replace("/", "_").replace("\\", "_")
+
+
+def _build_safe_path(name: str) -> str:
+    """A path that every system can write and that stays below its folder, without a suffix."""
+    parts = (
+        _UNSAFE.sub("_", part).encode()[:_MAX_PART_BYTES].decode(errors="ignore").strip(" .")
+        for part in name.replace("\\", "/").split("/")
+    )
+    kept = [f"_{part}" if _DEVICE.match(part) else part for part in parts if part]
+    return "/".join(kept[-_MAX_FOLDERS:])
 
 
 def add_documents(archive: zipfile.ZipFile, form: FileForm) -> None:
@@ -505,7 +563,10 @@ def _describe_caption(segment_idx: int, captions: Mapping[int, Caption]) -> dict
     return {
         "segment": segment_idx,
         "line": caption.line_number,
+        "number": caption.number,
+        "id": caption.own_id or None,
         "speaker": caption.speaker,
         "text": caption.text,
+        "said": caption.said or None,
         "doubtful": list(caption.issues),
     } | ({"at_s": dict(caption.at_s)} if caption.at_s else {})

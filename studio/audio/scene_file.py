@@ -18,6 +18,7 @@ from studio.audio.export import (
     OnProgress,
     check_names,
     check_size,
+    describe_names,
     export_audio,
     export_zip,
     report_progress,
@@ -171,6 +172,12 @@ class Scene:
         if options.podcast and _is_zip(path):
             documents |= self.write_podcast_files()
         return FileForm(tags, mp3, options.kbps, options.names, documents, self.wav_tags)
+
+    def describe_names(self, suffix: str, options: ExportOptions) -> tuple[str, ...]:
+        """Notices of a zip's files that are named otherwise than was asked for."""
+        if suffix.lower() != ".zip" or options.tracks:
+            return ()
+        return describe_names(self.timeline, self.captions, options.names)
 
     def write_podcast_files(self) -> dict[str, bytes]:
         """Chapters, where there are any, and transcript by their names."""

@@ -218,8 +218,8 @@ def _add_sound(parser: argparse.ArgumentParser) -> None:
         "--names",
         metavar="PATTERN",
         default="{segment}-{speaker}",
-        help="of a .zip's files, from {number}, {segment}, {speaker} and {words} (default: "
-        "{segment}-{speaker})",
+        help="of a .zip's files, from {number}, {segment}, {id}, {file}, {speaker} and {words}; "
+        "/ makes folders (default: {segment}-{speaker})",
     )
     parser.add_argument(
         "--captions",

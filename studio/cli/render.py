@@ -521,6 +521,7 @@ def _write(
                     file.write(data)
             else:
                 loudness = describe(scene, output).write(output, arguments.sound)
+                documents.notice(map(Notice, scene.describe_names(output.suffix, arguments.sound)))
                 if output.suffix.lower() != ".zip":
                     _write_companions(output, scene, arguments.sound)
         return Written(arguments.outputs[0], loudness, arguments.sound)

@@ -184,6 +184,19 @@ def test_a_scene_without_a_loudness_leaves_its_lines(
     assert str(next(tmp_path.glob("tableread-*"))) in command.stderr
 
 
+def test_files_have_the_names_of_a_games_table(command: Command) -> None:
+    command.out = command.folder / "scene.zip"
+    table = (
+        "id,character,line,filename,max_duration\nVO_1,Ida,Halt!,b/halt.wav,0.1\nVO_2,Tom,Who?,,"
+    )
+    script = command.write(table, "game.csv")
+    assert command.run(script, "--names", "{file}") == 0
+    with zipfile.ZipFile(command.out) as archive:
+        assert archive.namelist() == ["scene.wav", "b/halt.wav", "VO_2.wav", "manifest.json"]
+    assert "Line 2 may not be right: " in command.stderr
+    assert "0.1 allowed." in command.stderr
+
+
 def test_segments_come_in_the_scripts_order_and_none_is_silent(command: Command) -> None:
     command.out = command.folder / "scene.zip"
     script = command.write("Ida: One.\n[pause:1.25s]\nTom: Two. [pause] Three.\nIda: Four.")

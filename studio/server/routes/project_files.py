@@ -387,7 +387,9 @@ def _export_body(export: SceneExport) -> dict[str, Any]:
     loudness = export.loudness
     measured = None if loudness is None else loudness_body(loudness, export.spec.options)
     if measured is not None:
-        measured["remarks"] += describe_left_out(export.spec.scene)
+        spec = export.spec
+        measured["remarks"] += describe_left_out(spec.scene)
+        measured["remarks"] += spec.scene.describe_names(spec.suffix, spec.options)
     return {
         "export_id": export.export_id,
         "state": export.state.value,

@@ -33,8 +33,8 @@ class SoundQuery(BaseModel):
     names: str = Field(
         FILE_NAMES,
         max_length=100,
-        description="Of a zip's files, from `{number}`, `{segment}`, `{id}`, `{speaker}` and "
-        "`{words}`.",
+        description="Of a zip's files, from `{number}`, `{segment}`, `{id}`, `{file}`, `{speaker}` "
+        "and `{words}`; `/` makes folders.",
     )
     podcast: bool = Field(
         False, description="Whether a zip has chapters and transcript as podcasts have them."
