@@ -21,7 +21,6 @@ import regex
 from studio.audio.clip import STUDIO_RATE_HZ, Samples, resample, to_pcm16
 from studio.audio.encode import (
     STUDIO_MP3,
-    AudioFormat,
     Mp3Settings,
     encode_blocks,
     encode_tagged,
@@ -29,6 +28,7 @@ from studio.audio.encode import (
     parse_format,
 )
 from studio.audio.file_tags import FileTags, append_to_wav, encode_wav_tags, write_id3
+from studio.audio.formats import AudioFormat
 from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
 from studio.dialog.model import ParamValue
@@ -103,9 +103,6 @@ _SCENE_FILE = "scene.wav"
 
 MAX_SILENCE_S = 24 * 3600.0
 """More pauses are a mistake or malice: a few kilobytes of script can ask for weeks of them."""
-
-_MIN_BYTES_PER_SAMPLE = dict.fromkeys(AudioFormat, 0.2) | {AudioFormat.WAV: 2.0}
-"""Lower bounds of a file's size: an export that can't fit is refused before it begins."""
 
 _MAX_LABEL_CHARS = 40  # of at most 4 bytes: with number and suffix below every system's limit
 
@@ -193,7 +190,7 @@ class FileForm:
         """The sample rate of a file."""
         if audio_format is AudioFormat.MP3:
             return self.mp3_settings.rate_hz
-        is_large = audio_format in (AudioFormat.M4A, AudioFormat.M4B) and (self.kbps or 0) > 128
+        is_large = audio_format.encoding.codec == "aac" and (self.kbps or 0) > 128
         return 44_100 if is_large else STUDIO_RATE_HZ
 
     @property
@@ -223,7 +220,7 @@ def export_audio(
         StorageFailed: A take can't be read, or the file can't be written, or has no room.
     """
     audio_format, channels = parse_format(path), timeline.n_channels
-    check_size(timeline, path, channels * _MIN_BYTES_PER_SAMPLE[audio_format])
+    check_size(timeline, path, channels * audio_format.encoding.least_bytes_per_sample)
     chunks = form.encode_wav_tags() if audio_format is AudioFormat.WAV else b""
     if audio_format is AudioFormat.WAV:
         check_wav_size(2 * channels * timeline.n_samples + len(chunks))
@@ -277,7 +274,7 @@ def export_zip(
     """
     channels = timeline.n_channels
     copies = (2 if master == NO_MASTERING else 4) + 2 * (channels - 1)
-    check_size(timeline, path, copies * _MIN_BYTES_PER_SAMPLE[AudioFormat.WAV])
+    check_size(timeline, path, copies * AudioFormat.WAV.encoding.least_bytes_per_sample)
     chunks = form.encode_wav_tags()
     check_wav_size(2 * channels * timeline.n_samples + len(chunks))
     named = name_files(timeline, captions, form.names)

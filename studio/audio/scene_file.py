@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.audio.encode import BIT_RATES_KBPS, STUDIO_MP3, parse_format
+from studio.audio.encode import STUDIO_MP3, parse_format
 from studio.audio.export import (
     FILE_NAMES,
     Caption,
@@ -24,6 +24,7 @@ from studio.audio.export import (
     report_progress,
 )
 from studio.audio.file_tags import Chapter, FileTags
+from studio.audio.formats import BIT_RATES_KBPS
 from studio.audio.kept_loudness import LoudnessStore, Measurement, identify_scene
 from studio.audio.loudness import Loudness, find_acx_faults, measure_file_loudness, measure_loudness
 from studio.audio.mastering import BlockObserver, LevelScale, Master, Mastering, plan_master

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from studio.audio.encode import AudioFormat
+from studio.audio.formats import FILE_SUFFIXES, AudioFormat
 from studio.audio.loudness import Loudness, measure_loudness
 from studio.audio.mastering import NO_TARGET
 from studio.audio.scene_file import ExportOptions, Scene
@@ -179,11 +179,10 @@ class ProgramCalls:
 
 
 def _suffix_of(audio_format: str) -> str:
-    try:
-        return AudioFormat(audio_format).value
-    except ValueError as error:
-        known = ", ".join(one.value for one in AudioFormat)
-        raise BadInput(f"“{audio_format[:40]}” is no format. Choose {known}.") from error
+    if audio_format not in FILE_SUFFIXES:
+        known = ", ".join(FILE_SUFFIXES)
+        raise BadInput(f"“{audio_format[:40]}” is no format. Choose {known}.")
+    return audio_format
 
 
 def _say_notice(notice: Notice) -> str:

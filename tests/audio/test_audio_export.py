@@ -53,8 +53,8 @@ def test_an_unknown_suffix_writes_nothing(tmp_path, scene):
     with pytest.raises(BadInput) as refused:
         export_audio(tmp_path / "scene.ogg", scene)
     assert str(refused.value) == (
-        "“scene.ogg” doesn't say in which format to save. End the name in .wav, .flac or "
-        ".mp3, or in .opus, .m4a or .m4b."
+        "“scene.ogg” doesn't say in which format to save. End the name in .wav, .flac, .mp3, "
+        ".m4a, .m4b or .opus."
     )
     assert [entry.name for entry in tmp_path.iterdir()] == ["takes"]
 

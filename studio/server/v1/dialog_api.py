@@ -12,8 +12,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
 
-from studio.audio.encode import StreamFormat, encode_stream
+from studio.audio.encode import encode_stream
 from studio.audio.file_tags import Cover
+from studio.audio.formats import AudioFormat
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.items import parse_items
@@ -125,8 +126,8 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
     }
 }
 AUDIO_CONTENT: dict[str, dict[str, Any]] = {
-    audio_format.media_type: {"schema": {"type": "string", "format": "binary"}}
-    for audio_format in StreamFormat
+    one.encoding.media_type: {"schema": {"type": "string", "format": "binary"}}
+    for one in AudioFormat
 }
 """Audio of any format as an OpenAPI document has it."""
 
@@ -230,9 +231,7 @@ def audio(
     )
     if sound.streamed is not None:
         blocks = scene.mastered_blocks(stream.mastering)
-        return StreamingResponse(
-            encode_stream(blocks, sound.streamed), media_type=sound.streamed.media_type
-        )
+        return StreamingResponse(encode_stream(blocks, sound.streamed), media_type=sound.media_type)
     left, options = unless_left(request), sound.to_options(stream.mastering)
     return make_file(
         studio,

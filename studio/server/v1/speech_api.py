@@ -83,7 +83,7 @@ async def speech(studio: StudioDep, body: SpeechBody, request: Request) -> Respo
     if not has_sound:
         return Response(status_code=_CLIENT_CLOSED)
     as_events = body.stream_format == "sse"
-    media_type = "text/event-stream" if as_events else body.response_format.media_type
+    media_type = "text/event-stream" if as_events else body.response_format.encoding.media_type
     headers = {"X-Sample-Rate": str(STUDIO_RATE_HZ), "Cache-Control": "no-store"}
     chunks = spoken.events() if as_events else spoken.audio()
     return _Closing(reading.render, chunks, media_type=media_type, headers=headers)

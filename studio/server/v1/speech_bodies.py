@@ -23,7 +23,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from studio.audio.clip import Clip
 from studio.audio.decode import DecodeLimits
-from studio.audio.encode import MAX_SPEED, MIN_SPEED, StreamFormat
+from studio.audio.encode import MAX_SPEED, MIN_SPEED
+from studio.audio.formats import AudioFormat
 from studio.audio.guarded_decode import decode_guarded
 from studio.backends.base import Backend, Preset, canonical_name
 from studio.backends.registry import offer_of
@@ -53,7 +54,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 Format = Annotated[
-    StreamFormat,
+    AudioFormat,
     BeforeValidator(lambda one: one.lower() if isinstance(one, str) else one),
 ]
 """A format in small letters or capitals."""
@@ -105,7 +106,7 @@ class SpeechBody(RequestFields):
         description="A voice of GET /v1/audio/voices, or any name where the backend has a built-in "
         "voice.",
     )
-    response_format: Format = Field(StreamFormat.MP3, description="`pcm` is s16le, mono, 24 kHz.")
+    response_format: Format = Field(AudioFormat.MP3, description="`pcm` is s16le, mono, 24 kHz.")
     speed: Speed = Field(1.0, description="At the same pitch.")
     instructions: str | None = Field(
         None, max_length=5_000, description="How to speak, or what the voice is like."
