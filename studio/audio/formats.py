@@ -55,7 +55,7 @@ class Encoding:
 _PLAIN = {"write_xing": "0", "id3v2_version": "0"}
 _PARTS = {"movflags": "empty_moov+default_base_moof", "frag_duration": "250000"}
 _M4A, _M4B, _EXACT = {"brand": "M4A "}, {"brand": "M4B "}, {"fflags": "+bitexact"}
-_OPUS = {"page_duration": "20000"}
+_OPUS, _ID3 = {"page_duration": "20000"}, {"write_id3v2": "1"}
 _BOOK = "M4B, audiobook with chapters"
 
 
@@ -78,6 +78,7 @@ class AudioFormat(StrEnum):
     M4A = "m4a", "M4A (AAC)", "mp4", "aac", "audio/mp4", _M4A, _PARTS, 96
     M4B = "m4b", _BOOK, "mp4", "aac", "audio/mp4", _M4B, _PARTS, 96
     OPUS = "opus", "Opus", "ogg", "libopus", "audio/ogg", {}, _OPUS, 64, 48
+    AIFF = "aiff", "AIFF", "aiff", "pcm_s16be", "audio/aiff", _ID3, None, 0, 0, False
     AAC = "aac", "AAC", "adts", "aac", "audio/aac", {}, {}, 96, 0, False, False
     PCM = "pcm", "PCM", "s16le", "pcm_s16le", "audio/pcm", {}, {}, 0, 0, False, False
 

@@ -54,7 +54,7 @@ def test_an_unknown_suffix_writes_nothing(tmp_path, scene):
         export_audio(tmp_path / "scene.ogg", scene)
     assert str(refused.value) == (
         "“scene.ogg” doesn't say in which format to save. End the name in .wav, .flac, .mp3, "
-        ".m4a, .m4b or .opus."
+        ".m4a, .m4b, .opus or .aiff."
     )
     assert [entry.name for entry in tmp_path.iterdir()] == ["takes"]
 

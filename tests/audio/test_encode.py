@@ -30,7 +30,7 @@ def _decoded_length(data: bytes) -> int:
         return sum(frame.samples for frame in container.decode(audio=0))
 
 
-@pytest.mark.parametrize("suffix", ["wav", "flac"])
+@pytest.mark.parametrize("suffix", ["wav", "flac", "aiff"])
 def test_lossless_formats_hold_the_16_bit_samples(tmp_path, harmonic, suffix):
     clip = harmonic(200)
     _write(tmp_path / f"a.{suffix}", clip)

@@ -28,7 +28,7 @@ from studio.audio.timeline import SilencePart, TakePart, Timeline, lay_out, pan_
 from studio.errors import BadInput
 
 PANS = (-1.0, -0.4, 0.0, 0.7, 1.0)
-FILES = ("wav", "flac", "mp3", "opus", "m4a", "m4b")
+FILES = ("wav", "flac", "mp3", "opus", "m4a", "m4b", "aiff")
 RATE_HZ = STUDIO_RATE_HZ
 
 
