@@ -69,10 +69,11 @@ def formats_table() -> str:
 
 def commands_table() -> str:
     """The commands of the launcher, and whether the package has them too."""
+    only_launcher = DEVELOPER_COMMANDS | {"bench"}  # the package has no benchmarks
     return table(
         ("command", "what it does", "`launch.py`", "`tableread`"),
         (
-            (f"`{name}`", what, "yes", "no" if name in DEVELOPER_COMMANDS else "yes")
+            (f"`{name}`", what, "yes", "no" if name in only_launcher else "yes")
             for name, what in COMMANDS.items()
         ),
     )

@@ -129,7 +129,10 @@ class ProgramCalls:
         studio = self._studio
         backend = backend_for(studio, None)
         check_settings(dialog, backend, studio.backends().values())
-        voices = {name: named_voice(studio, backend, one) for name, one in wishes.voices.items()}
+        voices = {
+            name: named_voice(studio, backend, one, any_name=True)
+            for name, one in wishes.voices.items()
+        }
         options = SpeechOptions(backend.name, wishes.seed, voices, notices=notices)
         return SpeechStream(studio, dialog, options)
 

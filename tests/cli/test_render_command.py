@@ -131,6 +131,15 @@ def test_tracks_are_a_zip_with_a_file_each_speaker(command: Command) -> None:
         assert archive.namelist() == ["01-Ida.wav", "02-Tom.wav", "labels.txt", "scene.rpp"]
 
 
+def test_a_file_beside_the_sound_never_replaces_another(command: Command) -> None:
+    script, beside = command.write("Ida: Good evening."), command.out.with_suffix(".srt")
+    assert command.run(script, "-o", str(beside), "--captions") == 2
+    assert f"-o {beside} can't be used: what comes beside" in command.stderr
+    assert not command.out.exists()
+    assert command.run(script, "-o", str(beside)) == 0
+    assert beside.exists()
+
+
 def test_captions_lie_beside_the_sound_and_gaps_move_them(command: Command) -> None:
     script = command.write(LONG_SCRIPT.replace("[pause:1s]\n", ""))
     assert command.run(script, "--captions", "--gap", "1") == 0

@@ -36,7 +36,7 @@ from studio.engine.job import (
     build_scene,
     find_segment_issues,
 )
-from studio.errors import BadInput, Conflict, NotFound
+from studio.errors import BadInput, Conflict, NotFound, about
 from studio.hearing.timing_files import TimingFormat, write_scene_captions, write_timing
 from studio.project.characters import PLAIN, Character, change_character
 from studio.server.policies import DiskUse, PerStudio, RequestClass, StudioDep, speech_policy
@@ -134,7 +134,7 @@ AUDIO_CONTENT: dict[str, dict[str, Any]] = {
 _AUDIO: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The whole dialog; lines that failed are left out.",
-        "content": AUDIO_CONTENT,
+        "content": AUDIO_CONTENT | {"application/zip": {}},
     }
 }
 
@@ -161,14 +161,20 @@ def begin(
     studio: StudioDep, store: DialogStoreDep, body: DialogBody
 ) -> DialogCard | StreamingResponse:
     """Render a dialog; with `stream`, the response is its progress as events."""
-    backend = backend_for(studio, body.model)
-    params = backend.capabilities.check_params(backend.title, body.params)
-    dialog, notices, title = _dialog(body)
-    check_speaker_count(len(dialog.speakers()))
-    check_settings(dialog, backend, studio.backends().values())
+    with about("model"):
+        backend = backend_for(studio, body.model)
+    with about("params"):
+        params = backend.capabilities.check_params(backend.title, body.params)
+    with about("input"):
+        dialog, notices, title = _dialog(body)
+        check_speaker_count(len(dialog.speakers()))
+        check_settings(dialog, backend, studio.backends().values())
     characters = _read_characters(body, backend)
     dialog = _with_params(dialog, params, characters)
-    voices = {name: named_voice(studio, backend, one) for name, one in body.voices.items()}
+    voices = {}
+    for name, one in body.voices.items():
+        with about(f"voices.{name}"):
+            voices[name] = named_voice(studio, backend, one)
     entries = check_pronunciations(one.entry() for one in body.pronunciations)
     options = SpeechOptions(
         backend.name,
@@ -331,7 +337,8 @@ def _read_characters(body: DialogBody, backend: Backend) -> dict[str, Character]
     """Settings of characters; they go before the parameters for all lines."""
     found = {}
     for name, one in body.characters.items():
-        params = backend.capabilities.check_params(backend.title, one.params)
+        with about(f"characters.{name}.params"):
+            params = backend.capabilities.check_params(backend.title, one.params)
         merged = {**body.params, **params}
         fields = {"params": merged, "level_db": one.level_db, "pan": one.pan}
         found[name_key(clean_name(name))] = change_character(PLAIN, fields)
