@@ -398,7 +398,8 @@ def _add_json(archive: zipfile.ZipFile, name: str, content: object) -> None:
 
 _MAX_WORDS = 6
 _NAME_FIELDS = ("number", "segment", "id", "file", "speaker", "words")
-_MAX_FOLDERS, _MAX_PART_BYTES = 10, 200
+_MAX_PART_BYTES = 200
+_FOLDER = regex.compile(r"[/\\]")
 _UNSAFE = regex.compile(r"""[<>:"|?*\p{C}]""")
 _SUFFIX = regex.compile(r"\.(?:wav|wave|aiff?|flac|mp3|og[ga]|opus|m4a|aac|wem)$", regex.IGNORECASE)
 _DEVICE = regex.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?![^.])", regex.IGNORECASE)
@@ -463,13 +464,12 @@ def _iter_names(
         words = caption.said.split()
         line_number = f"{caption.number or numbers[segment_idx]:04d}"
         speaker = build_file_label(caption.speaker or "audio")
-        file = str(caption.params.get(FILE_NAME, ""))
+        file, own_id = str(caption.params.get(FILE_NAME, "")), _FOLDER.sub("_", caption.own_id)
         name = pattern.format(
             number=line_number,
             segment=f"{segment_idx + 1:04d}",
-            id=_without_folders(caption.own_id or caption.line_id or line_number),
-            file=_SUFFIX.sub("", file)
-            or _without_folders(caption.own_id or f"{line_number}-{speaker}"),
+            id=own_id or caption.line_id or line_number,
+            file=_SUFFIX.sub("", file) or own_id or f"{line_number}-{speaker}",
             speaker=speaker,
             words=build_file_label(" ".join(words[:_MAX_WORDS])) if words else "",
         ).rstrip(" -_")
@@ -482,18 +482,13 @@ def _iter_names(
         yield segment_idx, unique, f"{safe}.wav"
 
 
-def _without_folders(name: str) -> str:
-    return name.replace("/", "_").replace("\\", "_")
-
-
 def _build_safe_path(name: str) -> str:
     """A path that every system can write and that stays below its folder, without a suffix."""
     parts = (
         _UNSAFE.sub("_", part).encode()[:_MAX_PART_BYTES].decode(errors="ignore").strip(" .")
-        for part in name.replace("\\", "/").split("/")
+        for part in _FOLDER.split(name)
     )
-    kept = [f"_{part}" if _DEVICE.match(part) else part for part in parts if part]
-    return "/".join(kept[-_MAX_FOLDERS:])
+    return "/".join(f"_{part}" if _DEVICE.match(part) else part for part in parts if part)
 
 
 def add_documents(archive: zipfile.ZipFile, form: FileForm) -> None:

@@ -19,10 +19,7 @@ class Encoding:
     """How a format is written.
 
     Attributes:
-        title: Its name for people.
         container: FFmpeg's name for it, as that of the codec.
-        codec: A PCM codec has two bytes a sample.
-        media_type: The MIME type.
         options: The container's in a file.
         live: Those in a stream; None where all bytes come at its end, as readers rely on the length
             in the header.

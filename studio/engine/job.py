@@ -31,12 +31,7 @@ from studio.engine.busy_time import BusyTime
 from studio.engine.event_log import EventLog
 from studio.engine.remaining_time import RemainingTime, weigh
 from studio.errors import AudioRejected, Conflict
-from studio.quality.checks import (
-    QualityIssue,
-    QualityReport,
-    TakeMetrics,
-    check_max_duration,
-)
+from studio.quality.checks import QualityIssue, QualityReport, TakeMetrics, check_max_duration
 from studio.quality.voice_drift import VoiceBaseline, build_baseline, find_outliers
 from studio.voices.cast import Cast
 

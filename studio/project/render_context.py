@@ -22,7 +22,6 @@ from studio.backends.base import (
 )
 from studio.backends.registry import describe_engines
 from studio.dialog.directions import cut_directions, directed_mood
-from studio.dialog.gaps import GAP
 from studio.dialog.model import (
     Dialog,
     Notice,
@@ -33,6 +32,7 @@ from studio.dialog.model import (
     resolve_language,
 )
 from studio.dialog.planning import (
+    LINE_ID,
     MOOD,
     NO_SETTINGS,
     PlanCheck,
@@ -59,8 +59,8 @@ from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import EngineVoice, Speaker
 
-_LEGACY_NO_SOUND = frozenset((MOOD, GAP))
-"""`NO_SETTINGS`, when a line's id counted. A mood counts through its sample's digest."""
+_NO_SOUND = NO_SETTINGS - {LINE_ID}
+"""Parameters that don't decide how a take sounds; a mood counts through its sample's digest."""
 
 _SINGLE_BUILTIN = ("built-in",)
 """The digest of a backend's only built-in voice, whatever its speaker's name."""
@@ -305,8 +305,7 @@ class RenderContext:
         marks = list(dict.fromkeys((mark, self._mark_of(line, is_directed=False))))
         if mark == _SINGLE_BUILTIN:
             marks.append(_fingerprint_builtin(named, by_name=True))
-        without = (NO_SETTINGS, _LEGACY_NO_SOUND)
-        return [self._key(line, one, backend, names) for one in marks for names in without]
+        return [self._key(line, one, backend) for one in marks]
 
     def _mark_of(self, line: ProjectLine, *, is_directed: bool = True) -> tuple[str | None, ...]:
         voice = self.find_voice(line.speaker or "")
@@ -317,14 +316,8 @@ class RenderContext:
             mood = directed_mood(line.text, voice.moods)
         return voice.select_digest(mood)
 
-    def _key(
-        self,
-        line: ProjectLine,
-        mark: tuple[str | None, ...],
-        backend: str,
-        without: frozenset[str] = NO_SETTINGS,
-    ) -> str:
-        others = {name: value for name, value in line.params.items() if name not in without}
+    def _key(self, line: ProjectLine, mark: tuple[str | None, ...], backend: str) -> str:
+        others = {name: value for name, value in line.params.items() if name not in _NO_SOUND}
         params = _normalize_numbers({**self.defaults, **others})
         if SPEED.name in others and SPEED.name not in self.defaults:
             # Outdates the takes of the time when such a voice ignored a speed.

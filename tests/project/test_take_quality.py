@@ -185,24 +185,13 @@ def test_a_take_is_told_that_is_longer_than_its_line_may_be(studio: Studio) -> N
     rendered(session)
     first = session.list_views()[0]
     assert first.issues == ()
-    fields = {"params": {"max_duration": 0.25, "id": "VO_1", "file": "a/b.wav"}}
+    fields = {"params": {"max_duration": 0.25, "file": "a/b.wav"}}
     session.edit(ops({"op": "set", "line_ids": [first.line.line_id], "fields": fields}), IDA, 0)
     view = session.list_views()[0]
     lasts_s = round(view.take.samples / 24_000, 2)
     assert (view.state, view.take) == ("ready", first.take)  # none of them is heard
     assert [one.message for one in view.issues] == [f"{lasts_s:g} s, 0.25 allowed."]
     assert session.find_issues(view.take) == view.issues
-
-
-def test_a_take_of_the_time_when_ids_were_heard_is_current(studio: Studio) -> None:
-    session = project(studio)
-    [line] = list(session.document)[:1]
-    marked = replace(line, params={"id": "VO_1"})
-    context = session.render_context
-    assert context.compute_key(marked) == context.compute_key(line)
-    then = context.compute_legacy_keys(marked, line.speaker, session.backend.name)
-    assert len(set(then)) == 2
-    assert set(then) > {context.compute_key(line)}
 
 
 def manifest(session: ProjectSession, path: Path) -> list[dict]:

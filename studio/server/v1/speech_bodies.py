@@ -35,14 +35,7 @@ from studio.dialog.gaps import MAX_GAP_S, NATURAL_GAP_S
 from studio.dialog.model import ParamValue, clean_name
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
 from studio.engine.job import MAX_TRIES
-from studio.errors import (
-    BadInput,
-    EngineBusy,
-    ModelUnavailable,
-    NotFound,
-    SampleRejected,
-    about,
-)
+from studio.errors import BadInput, EngineBusy, ModelUnavailable, NotFound, SampleRejected, about
 from studio.project.ops import PronunciationFields
 from studio.server.transfers import LoudnessChoice
 from studio.server.v1.timing_bodies import Granularity
@@ -147,11 +140,7 @@ class SpeechBody(RequestFields):
         return self
 
     def check_params(self, backend: Backend) -> dict[str, ParamValue]:
-        """The engine's parameters, wherever in the request they stand.
-
-        Raises:
-            BadInput: As `Capabilities.check_params`.
-        """
+        """The engine's parameters, wherever in the request they stand, as it checks them."""
         check = partial(backend.capabilities.check_params, backend.title)
         extra = {k: v for k, v in (self.model_extra or {}).items() if k not in OTHERS_FIELDS}
         with about("params"):
@@ -467,15 +456,17 @@ def named_voice(studio: Studio, backend: Backend, written: str, *, any_name: boo
     if found is not None:
         return found
     is_openai = name.casefold() in OPENAI_VOICES
-    known = [one.name for one in studio.speakers.list()]
-    known += [one.label for one in backend.capabilities.presets]
-    any_name = any_name or is_openai or studio.options.any_voice or not known
+    any_name = any_name or is_openai or studio.options.any_voice
     if backend.capabilities.builtin_voice and any_name:
         return Voice(name)
     if is_openai and (usable := _list_usable(studio, backend)):
         chosen = usable[OPENAI_VOICES.index(name.casefold()) % len(usable)]
         if (found := _find_voice(studio, backend, chosen)) is not None:
             return found
+    known = [one.name for one in studio.speakers.list()]
+    known += [one.label for one in backend.capabilities.presets]
+    if backend.capabilities.builtin_voice and not known:
+        return Voice(name)
     near = get_close_matches(name, known)
     hint = f"; there is “{'” and “'.join(near)}”" if near else ""
     raise NotFound(
