@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from studio.audio.formats import FILE_SUFFIXES, AudioFormat
+from studio.audio.encode import parse_format
+from studio.audio.formats import AudioFormat
 from studio.audio.loudness import Loudness, measure_loudness
 from studio.audio.mastering import NO_TARGET
 from studio.audio.scene_file import ExportOptions, Scene
@@ -91,7 +93,7 @@ class ProgramCalls:
         self, dialog: Dialog, wishes: _Wishes, name: str, notices: tuple[Notice, ...] = ()
     ) -> SpokenScene:
         mastering = mastering_of(wishes.loudness, even_voices=False)
-        suffix = _suffix_of(wishes.audio_format)
+        suffix = parse_format(Path(f"scene.{wishes.audio_format}"))
         stream = await asyncio.to_thread(self._begin, dialog, wishes, notices)
         try:
             job = stream.job
@@ -173,19 +175,12 @@ class ProgramCalls:
         options = ExportOptions(mastering, is_measured=True)
         measured: list[Loudness | None] = []
         made = self._studio.spoken_files.make(
-            f"levelled.{_suffix_of(audio_format)}",
+            f"levelled.{parse_format(Path(f'scene.{audio_format}'))}",
             lambda path: measured.append(Scene(timeline, {}).write(path, options)),
         )
         after = measured[0]
         assert after is not None, "it was wished"
         return made, measure_loudness(timeline.blocks()), after
-
-
-def _suffix_of(audio_format: str) -> str:
-    if audio_format not in FILE_SUFFIXES:
-        known = ", ".join(FILE_SUFFIXES)
-        raise BadInput(f"“{audio_format[:40]}” is no format. Choose {known}.")
-    return audio_format
 
 
 def _say_notice(notice: Notice) -> str:
