@@ -53,6 +53,7 @@ _PLAIN = {"write_xing": "0", "id3v2_version": "0"}
 _PARTS = {"movflags": "empty_moov+default_base_moof", "frag_duration": "250000"}
 _M4A, _M4B, _EXACT = {"brand": "M4A "}, {"brand": "M4B "}, {"fflags": "+bitexact"}
 _OPUS, _ID3 = {"page_duration": "20000"}, {"write_id3v2": "1"}
+_NO: dict[str, str] = {}
 _BOOK = "M4B, audiobook with chapters"
 
 
@@ -69,15 +70,15 @@ class AudioFormat(StrEnum):
         one._value_, one.encoding = suffix, Encoding(*row)
         return one
 
-    WAV = "wav", "WAV", "wav", "pcm_s16le", "audio/wav", {}, _EXACT, 0, 0, False
-    FLAC = "flac", "FLAC", "flac", "flac", "audio/flac", {}, None
-    MP3 = "mp3", "MP3", "mp3", "libmp3lame", "audio/mpeg", {}, _PLAIN, 128
+    WAV = "wav", "WAV", "wav", "pcm_s16le", "audio/wav", _NO, _EXACT, 0, 0, False
+    FLAC = "flac", "FLAC", "flac", "flac", "audio/flac", _NO, None
+    MP3 = "mp3", "MP3", "mp3", "libmp3lame", "audio/mpeg", _NO, _PLAIN, 128
     M4A = "m4a", "M4A (AAC)", "mp4", "aac", "audio/mp4", _M4A, _PARTS, 96
     M4B = "m4b", _BOOK, "mp4", "aac", "audio/mp4", _M4B, _PARTS, 96
-    OPUS = "opus", "Opus", "ogg", "libopus", "audio/ogg", {}, _OPUS, 64, 48
+    OPUS = "opus", "Opus", "ogg", "libopus", "audio/ogg", _NO, _OPUS, 64, 48
     AIFF = "aiff", "AIFF", "aiff", "pcm_s16be", "audio/aiff", _ID3, None, 0, 0, False
-    AAC = "aac", "AAC", "adts", "aac", "audio/aac", {}, {}, 96, 0, False, False
-    PCM = "pcm", "PCM", "s16le", "pcm_s16le", "audio/pcm", {}, {}, 0, 0, False, False
+    AAC = "aac", "AAC", "adts", "aac", "audio/aac", _NO, _NO, 96, 0, False, False
+    PCM = "pcm", "PCM", "s16le", "pcm_s16le", "audio/pcm", _NO, _NO, 0, 0, False, False
 
 
 FILE_FORMATS = tuple(one for one in AudioFormat if one.encoding.is_file)

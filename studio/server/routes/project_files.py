@@ -71,7 +71,8 @@ from studio.storage.disk import Disk, storage_errors
 from studio.storage.workspace import EXPORTS
 
 if TYPE_CHECKING:
-    SoundFormat = ExportFormat = str
+    SoundFormat = str
+    ExportFormat = str
 else:
     SoundFormat = Literal[FileSuffix, "zip", "tracks"]
     _OTHERS = ("tableread", *map(str, (*Format, *TimingFormat)), *PODCAST_FILES)
