@@ -23,7 +23,7 @@ RUN pip install --require-hashes --no-deps --only-binary :all: -r locks/3.11/mod
     && pip install --require-hashes --no-deps --no-build-isolation -r locks/3.11/models-alone.txt
 
 FROM packages-none AS packages-cuda
-# Triton compiles a launcher for its kernels (TTS_BATCH_COMPILE, TTS_BATCH_FUSE).
+# Triton compiles a launcher for its kernels.
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc g++ libc6-dev \
     && rm -rf /var/lib/apt/lists/*
 RUN pip install --require-hashes --no-deps --only-binary :all: \

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.bench_options import add_bench_options  # noqa: E402
+from studio.audio.formats import FILE_FORMATS  # noqa: E402
 from studio.cli.arguments import build_parser  # noqa: E402
 from studio.server.v1.speech_api import speech_api  # noqa: E402
 from studio.settings import Settings  # noqa: E402
@@ -51,12 +52,28 @@ def _default(value: object) -> str:
     return f"`{value}`"
 
 
+def formats_table() -> str:
+    """The formats of sound that a scene can be saved in."""
+    return table(
+        ("format", "suffix", "usual bit rate"),
+        (
+            (
+                one.encoding.title,
+                f"`.{one}`",
+                f"{one.encoding.kbps} kbit/s" if one.encoding.kbps else "loses nothing",
+            )
+            for one in FILE_FORMATS
+        ),
+    )
+
+
 def commands_table() -> str:
     """The commands of the launcher, and whether the package has them too."""
+    only_launcher = DEVELOPER_COMMANDS | {"bench"}  # the package has no benchmarks
     return table(
         ("command", "what it does", "`launch.py`", "`tableread`"),
         (
-            (f"`{name}`", what, "yes", "no" if name in DEVELOPER_COMMANDS else "yes")
+            (f"`{name}`", what, "yes", "no" if name in only_launcher else "yes")
             for name, what in COMMANDS.items()
         ),
     )
@@ -199,6 +216,7 @@ def pages() -> dict[Path, dict[str, Callable[[], str]]]:
     document = _document()
     docs = ROOT / "docs"
     return {
+        docs / "guide" / "files.md": {"formats": formats_table},
         docs / "operate" / "configuration.md": {"settings": settings_table},
         docs / "reference" / "cli.md": {"commands": commands_table, "options": options},
         docs / "reference" / "http-api.md": {

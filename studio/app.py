@@ -176,6 +176,7 @@ def _studio(settings: Settings) -> Studio:
         backend_names=tuple(registry.BACKENDS),
         backend_reason=reason,
         voice_names=settings.voice_names,
+        any_voice=settings.any_voice,
     )
     studio = Studio.open(
         options,

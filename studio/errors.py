@@ -35,7 +35,8 @@ another machine sees the names of files, but not where they are: `str(error)` ho
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 _WORD = r"""[^/\\\s“”"'<>|:;()]+"""
 _NAME = rf"{_WORD}(?:(?<!,) {_WORD})*"
@@ -55,7 +56,12 @@ class StudioError(Exception):
     """Base of every error the studio raises on purpose.
 
     As text it names files without their folders, because it may be shown to a visitor.
+
+    Attributes:
+        param: The field of a request that it is about, as a path; None where that isn't known.
     """
+
+    param: str | None = None
 
     def __str__(self) -> str:
         """The message with the last name of each absolute path."""
@@ -65,6 +71,16 @@ class StudioError(Exception):
     def full_message(self) -> str:
         """The message with whole paths, for the terminal and the log."""
         return super().__str__()
+
+
+@contextmanager
+def about(param: str) -> Iterator[None]:
+    """Say of the errors inside which field of a request they are about, or what is above it."""
+    try:
+        yield
+    except StudioError as error:
+        error.param = f"{param}.{error.param}" if error.param else param
+        raise
 
 
 class BadInput(StudioError):

@@ -196,7 +196,8 @@ class Settings(BaseSettings):
     batch_slots: int | None = Field(default=None, validation_alias="TTS_BATCH_SIZE", ge=1, le=64)
     """Lines that a model decodes together, 1 to 64.
 
-    Not set: on CUDA as many as the memory holds, at most 64, and elsewhere one line at a time.
+    Not set: on CUDA as many as the memory holds, at most 64; on an x86 processor 8 of Qwen3-TTS,
+    whose matrices are whole numbers there; elsewhere one line at a time.
     """
 
     batch_positions: int | None = Field(
@@ -285,6 +286,12 @@ class Settings(BaseSettings):
     """Voices for names that programs send, such as OpenAI's: `alloy=Ida, echo=Tom`.
 
     Not set: a name that the studio doesn't know, if it is one of OpenAI's, is one of the voices.
+    """
+
+    any_voice: bool = Field(default=False, validation_alias="TABLEREAD_ANY_VOICE")
+    """Whether a program may ask for a voice by any name: one that nobody has is the engine's own.
+
+    Otherwise that is an error, except for the names of OpenAI's voices.
     """
 
     allowed_hosts: _Hosts = Field(default=(), validation_alias="TABLEREAD_ALLOWED_HOSTS")

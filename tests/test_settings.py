@@ -1,9 +1,12 @@
+import ast
+import inspect
 from pathlib import Path
 
 import pytest
 from environment import settings_from
 from pydantic import AnyHttpUrl, SecretStr
 
+from studio import app, settings
 from studio.errors import SettingError
 from studio.settings import Settings
 
@@ -146,3 +149,28 @@ def test_a_secret_is_not_shown() -> None:
     assert settings.remote_key is not None
     assert settings.remote_key.get_secret_value() == "sk-0123"
     assert "sk-0123" not in repr(settings)
+
+
+def _attributes_of(tree: ast.AST, *owners: str) -> set[str]:
+    """The attributes of variables of these names that code reads."""
+    found = (one for one in ast.walk(tree) if isinstance(one, ast.Attribute))
+    return {one.attr for one in found if isinstance(one.value, ast.Name) and one.value.id in owners}
+
+
+def test_every_setting_is_used_by_the_composition_root() -> None:
+    """By itself, by a property of the settings, or as the file that holds another one."""
+    root, own = (
+        ast.parse(Path(inspect.getfile(one)).read_text("utf-8")) for one in (app, settings)
+    )
+    properties = {
+        one.name: _attributes_of(one, "self")
+        for one in ast.walk(own)
+        if isinstance(one, ast.FunctionDef)
+    }
+    used = _attributes_of(root, "settings")
+    while more := {name for one in used for name in properties.get(one, ())} - used:
+        used |= more
+    aliases = {name: str(field.validation_alias) for name, field in Settings.model_fields.items()}
+    files = {name for name, one in aliases.items() if one.removesuffix("_FILE") != one}
+    assert {aliases[name].removesuffix("_FILE") for name in files} <= set(aliases.values())
+    assert aliases.keys() - used - files == set()

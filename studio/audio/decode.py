@@ -264,6 +264,9 @@ def _read_info(container: Any, stream: Any, size_bytes: int) -> AudioInfo:
     )
 
 
+_CANCELLED = 1e-3  # of the power of one channel is left in the mean: 30 dB less
+
+
 def _mix_to_mono(frame: Any) -> Samples:
     """Average a frame's channels to float32 [samples], full scale ±1."""
     data = frame.to_ndarray()  # planar [channels, samples], packed [1, samples * channels]
@@ -271,10 +274,13 @@ def _mix_to_mono(frame: Any) -> Samples:
     planes = data if frame.format.is_planar else data.reshape(-1, channels).T
     # A float file may hold any value; the caller refuses what overflows as not finite.
     with np.errstate(over="ignore", invalid="ignore"):
-        mono = planes.mean(axis=0, dtype=np.float64)
+        scaled = planes.astype(np.float64)
         if data.dtype == np.uint8:
-            mono = (mono - 128) / 128
+            scaled = (scaled - 128) / 128
         elif data.dtype.kind == "i":
-            mono /= -float(np.iinfo(data.dtype).min)
+            scaled /= -float(np.iinfo(data.dtype).min)
+        mono = scaled.mean(axis=0)
+        if channels == 2 and np.square(mono).mean() < _CANCELLED * np.square(scaled[0]).mean():
+            mono = (scaled[0] - scaled[1]) / 2  # one of both is inverted
         samples: Samples = mono.astype(np.float32)
         return samples

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,28 +17,11 @@ from av.filter import Graph
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, from_pcm16, peek_channels, to_pcm16
 from studio.audio.file_tags import FileTags, set_tags
+from studio.audio.formats import FILE_SUFFIXES, AudioFormat, Encoding
 from studio.errors import BadInput
-
-_MEDIA_TYPES = {
-    "mp3": "audio/mpeg",
-    "opus": "audio/ogg",
-    **dict.fromkeys(("m4a", "m4b"), "audio/mp4"),
-}
-
 
 LAYOUTS = {1: "mono", 2: "stereo"}
 """FFmpeg's names of the layouts, by the number of channels."""
-
-
-class AudioFormat(StrEnum):
-    """The formats the studio writes; the value is the file's suffix without the dot."""
-
-    WAV = "wav"
-    FLAC = "flac"
-    MP3 = "mp3"
-    OPUS = "opus"
-    M4A = "m4a"
-    M4B = "m4b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +45,6 @@ STUDIO_MP3 = Mp3Settings(STUDIO_RATE_HZ, 0.2, 0.95)
 ACX_MP3 = Mp3Settings(44_100, 0.44, 0.97)
 """192 kbit/s, which audiobook shops ask for."""
 
-BIT_RATES_KBPS = (64, 96, 128, 192)
-"""What can be asked for of a format that loses something; 192 has 44,100 samples a second."""
-
-DEFAULT_KBPS = {
-    AudioFormat.MP3: 128,
-    AudioFormat.OPUS: 64,
-    AudioFormat.M4A: 96,
-    AudioFormat.M4B: 96,
-}
-
 
 def mp3_settings(kbps: int) -> Mp3Settings:
     """The settings of an MP3 of a bit rate of `BIT_RATES_KBPS`."""
@@ -87,13 +59,17 @@ def parse_format(path: Path) -> AudioFormat:
     Raises:
         BadInput: It is none of them.
     """
-    try:
-        return AudioFormat(path.suffix.removeprefix(".").lower())
-    except ValueError:
-        raise BadInput(
-            f"“{path.name}” doesn't say in which format to save. End the name in .wav, .flac or"
-            " .mp3, or in .opus, .m4a or .m4b."
-        ) from None
+    suffix = path.suffix.removeprefix(".").lower()
+    if suffix in FILE_SUFFIXES:
+        return AudioFormat(suffix)
+    *others, last = FILE_SUFFIXES
+    raise BadInput(
+        f"“{path.name}” doesn't say in which format to save. End the name in "
+        f".{', .'.join(others)} or .{last}."
+    )
+
+
+_BY_LIBSNDFILE = frozenset((AudioFormat.WAV, AudioFormat.FLAC, AudioFormat.MP3))
 
 
 def encode_blocks(
@@ -118,7 +94,7 @@ def encode_blocks(
         The number of samples written of each channel. Decoders give as many back: the MP3 header
         carries the encoder's delay and padding.
     """
-    if audio_format in _TAGGED and audio_format is not AudioFormat.FLAC:
+    if audio_format not in _BY_LIBSNDFILE:
         return encode_tagged(file, blocks, audio_format, FileTags(), rate_hz=rate_hz)
     sink = _GuardedSink(file)
     written = 0
@@ -179,15 +155,6 @@ class _GuardedSink:
         return self._file.tell() - self._start
 
 
-# Container, codec and options. The brand of an M4B is what makes it an audiobook.
-_TAGGED: dict[AudioFormat, tuple[str, str, dict[str, str]]] = {
-    AudioFormat.FLAC: ("flac", "flac", {}),
-    AudioFormat.OPUS: ("ogg", "libopus", {}),
-    AudioFormat.M4A: ("mp4", "aac", {"brand": "M4A "}),
-    AudioFormat.M4B: ("mp4", "aac", {"brand": "M4B "}),
-}
-
-
 def encode_tagged(
     file: BinaryIO,
     blocks: Iterable[Samples],
@@ -197,24 +164,24 @@ def encode_tagged(
     rate_hz: int = STUDIO_RATE_HZ,
     kbps: int | None = None,
 ) -> int:
-    """Write blocks of samples with tags, as FLAC, Opus, M4A or M4B; returns how many.
+    """Write blocks of samples with tags by FFmpeg; returns how many.
 
     Args:
         file: Open for writing and seekable.
         blocks: float32 [samples], or [samples, 2] for stereo, each of any length.
-        audio_format: One of the four.
+        audio_format: None whose tags or header FFmpeg can't write: WAV and MP3.
         tags: What the file says of itself.
         rate_hz: Of all the blocks.
         kbps: Bit rate of all channels together; None for the format's default.
     """
     channels, blocks = peek_channels(blocks)
-    container_format, codec, options = _TAGGED[audio_format]
-    options = {"fflags": "+bitexact", **options}  # the same bytes each time
+    how = audio_format.encoding
+    options = {"fflags": "+bitexact", **how.options}  # the same bytes each time
     sink = _GuardedSink(file)
-    with av.open(sink, "w", format=container_format, options=options) as container:
-        stream: Any = container.add_stream(codec, rate=rate_hz, layout=LAYOUTS[channels])
-        if audio_format in DEFAULT_KBPS:
-            stream.bit_rate = 1000 * (kbps or DEFAULT_KBPS[audio_format])
+    with av.open(sink, "w", format=how.container, options=options) as container:
+        stream: Any = container.add_stream(how.codec, rate=rate_hz, layout=LAYOUTS[channels])
+        if how.kbps:
+            stream.bit_rate = 1000 * (kbps or how.kbps)
         set_tags(container, tags)
         at_sample = 0
         for block in blocks:
@@ -226,43 +193,6 @@ def encode_tagged(
         container.mux(stream.encode(None))
     sink.raise_failure()
     return at_sample
-
-
-class StreamFormat(StrEnum):
-    """The formats a listener can ask for."""
-
-    MP3 = "mp3"
-    OPUS = "opus"
-    AAC = "aac"
-    FLAC = "flac"
-    WAV = "wav"
-    PCM = "pcm"
-    M4A = "m4a"
-    M4B = "m4b"
-
-    @property
-    def media_type(self) -> str:
-        """The MIME type; Opus comes in Ogg, AAC in ADTS, PCM is s16le."""
-        return _MEDIA_TYPES.get(self, f"audio/{self.value}")
-
-
-# Container, codec and options. No Xing header, since it would have to be completed at the end;
-# WAV states the largest length there is, which readers take for "to the end".
-_MUXED: dict[StreamFormat, tuple[str, str, dict[str, str]]] = {
-    StreamFormat.MP3: ("mp3", "libmp3lame", {"write_xing": "0", "id3v2_version": "0"}),
-    StreamFormat.OPUS: ("ogg", "libopus", {"page_duration": "20000"}),
-    StreamFormat.AAC: ("adts", "aac", {}),
-    StreamFormat.WAV: ("wav", "pcm_s16le", {"fflags": "+bitexact"}),
-    # In fragments, as only a seekable file can have its index completed.
-    **dict.fromkeys(
-        (StreamFormat.M4A, StreamFormat.M4B),
-        ("mp4", "aac", {"movflags": "empty_moov+default_base_moof", "frag_duration": "250000"}),
-    ),
-}
-_BIT_RATE = {
-    **{StreamFormat.MP3: 128_000, StreamFormat.OPUS: 48_000},
-    **dict.fromkeys((StreamFormat.AAC, StreamFormat.M4A, StreamFormat.M4B), 96_000),
-}
 
 
 def _make_frame(
@@ -279,40 +209,41 @@ def _make_frame(
 class StreamEncoder:
     """Takes chunks of float32 at the studio's rate and gives bytes as soon as there are any.
 
-    FLAC gives all its bytes at the end: readers rely on the length in its header. The others give
-    theirs with each chunk; MP3 and AAC last up to 90 ms longer than what went in, for the delay
-    and the padding of their encoders.
+    Those without a `live` encoding give all their bytes at the end, the others theirs with each
+    chunk; MP3 and AAC last up to 90 ms longer than what went in, for the delay and the padding of
+    their encoders.
     """
 
-    def __init__(self, audio_format: StreamFormat, *, channels: int = 1) -> None:
+    def __init__(self, audio_format: AudioFormat, *, channels: int = 1) -> None:
         """Begin a stream; `finish` or `close` frees the encoder."""
         self._format = audio_format
         self._channels = channels
         self._written = bytearray()
         self._samples = 0
-        self._flac: soundfile.SoundFile | None = None
+        self._file: soundfile.SoundFile | None = None
         self._container: Any = None
-        if audio_format in _MUXED:
-            self._open(*_MUXED[audio_format])
-        elif audio_format is StreamFormat.FLAC:
+        live = audio_format.encoding.live
+        if live is None:
             # Compressed as it comes, since an hour of samples takes 350 MB; on no disk, which may
             # be full.
             self._whole = io.BytesIO()
-            self._flac = soundfile.SoundFile(
+            self._file = soundfile.SoundFile(
                 self._whole,
                 "w",
                 samplerate=STUDIO_RATE_HZ,
                 channels=channels,
-                format="FLAC",
+                format=audio_format.name,
                 subtype="PCM_16",
             )
+        elif audio_format is not AudioFormat.PCM:
+            self._open(audio_format.encoding, dict(live))
 
     def push(self, chunk: Samples) -> bytes:
         """Encode a chunk; returns the encoder's output, perhaps empty."""
-        if self._format is StreamFormat.PCM:
+        if self._format is AudioFormat.PCM:
             return to_pcm16(chunk).tobytes()
-        if self._flac is not None:
-            self._flac.write(to_pcm16(chunk))
+        if self._file is not None:
+            self._file.write(to_pcm16(chunk))
             return b""
         if len(chunk):
             self._encode(_make_frame(to_pcm16(chunk), "s16", self._samples))
@@ -321,7 +252,7 @@ class StreamEncoder:
 
     def finish(self) -> bytes:
         """The rest of the stream; nothing may be pushed after it."""
-        if self._flac is not None:
+        if self._file is not None:
             self.close()  # which writes the length into the header
             return self._whole.getvalue()
         if self._container is not None:
@@ -331,20 +262,20 @@ class StreamEncoder:
 
     def close(self) -> None:
         """Free the encoder; harmless after `finish`."""
-        for encoder in (self._container, self._flac):
+        for encoder in (self._container, self._file):
             if encoder is not None:
                 encoder.close()
-        self._container = self._flac = None
+        self._container = self._file = None
 
-    def _open(self, container: str, codec: str, options: dict[str, str]) -> None:
+    def _open(self, how: Encoding, options: dict[str, str]) -> None:
         self._container = av.open(
-            _StreamSink(self._written), "w", format=container, options=options
+            _StreamSink(self._written), "w", format=how.container, options=options
         )
         self._stream = self._container.add_stream(
-            codec, rate=STUDIO_RATE_HZ, layout=LAYOUTS[self._channels]
+            how.codec, rate=STUDIO_RATE_HZ, layout=LAYOUTS[self._channels]
         )
-        if self._format in _BIT_RATE:
-            self._stream.bit_rate = _BIT_RATE[self._format]
+        if how.kbps:
+            self._stream.bit_rate = 1000 * (how.live_kbps or how.kbps)
 
     def _encode(self, frame: Any) -> None:
         for packet in self._stream.encode(frame):
@@ -356,7 +287,7 @@ class StreamEncoder:
         return taken
 
 
-def encode_stream(chunks: Iterator[Samples], audio_format: StreamFormat) -> Iterator[bytes]:
+def encode_stream(chunks: Iterator[Samples], audio_format: AudioFormat) -> Iterator[bytes]:
     """Encode chunks as they come."""
     channels, chunks = peek_channels(chunks)
     encoder = StreamEncoder(audio_format, channels=channels)

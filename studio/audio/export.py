@@ -16,11 +16,11 @@ from string import Formatter
 from typing import BinaryIO
 
 import numpy as np
+import regex
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples, resample, to_pcm16
 from studio.audio.encode import (
     STUDIO_MP3,
-    AudioFormat,
     Mp3Settings,
     encode_blocks,
     encode_tagged,
@@ -28,8 +28,11 @@ from studio.audio.encode import (
     parse_format,
 )
 from studio.audio.file_tags import FileTags, append_to_wav, encode_wav_tags, write_id3
+from studio.audio.formats import AudioFormat
 from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
+from studio.dialog.model import ParamValue
+from studio.dialog.planning import FILE_NAME, LINE_ID
 from studio.dialog.said_text import find_said
 from studio.errors import BadInput, DiskFull
 from studio.storage.disk import open_atomic, storage_errors
@@ -101,9 +104,6 @@ _SCENE_FILE = "scene.wav"
 MAX_SILENCE_S = 24 * 3600.0
 """More pauses are a mistake or malice: a few kilobytes of script can ask for weeks of them."""
 
-_MIN_BYTES_PER_SAMPLE = dict.fromkeys(AudioFormat, 0.2) | {AudioFormat.WAV: 2.0}
-"""Lower bounds of a file's size: an export that can't fit is refused before it begins."""
-
 _MAX_LABEL_CHARS = 40  # of at most 4 bytes: with number and suffix below every system's limit
 
 OnProgress = Callable[[float], None]
@@ -126,6 +126,7 @@ class Caption:
             is no page, so that the lines of the timeline are counted.
         written: The whole line's text, of which `text` may be a part, with pronunciations.
         is_whole: Whether `text` is said of that whole line.
+        params: What the line sets for itself, such as its id and the name of its file.
     """
 
     line_number: int | None = None
@@ -137,6 +138,12 @@ class Caption:
     number: int | None = None
     written: str | None = None
     is_whole: bool = False
+    params: Mapping[str, ParamValue] = field(default_factory=dict)
+
+    @property
+    def own_id(self) -> str:
+        """The line's id in another program; empty for none."""
+        return str(self.params.get(LINE_ID, ""))
 
     @property
     def shown(self) -> str:
@@ -183,7 +190,7 @@ class FileForm:
         """The sample rate of a file."""
         if audio_format is AudioFormat.MP3:
             return self.mp3_settings.rate_hz
-        is_large = audio_format in (AudioFormat.M4A, AudioFormat.M4B) and (self.kbps or 0) > 128
+        is_large = audio_format.encoding.codec == "aac" and (self.kbps or 0) > 128
         return 44_100 if is_large else STUDIO_RATE_HZ
 
     @property
@@ -213,7 +220,7 @@ def export_audio(
         StorageFailed: A take can't be read, or the file can't be written, or has no room.
     """
     audio_format, channels = parse_format(path), timeline.n_channels
-    check_size(timeline, path, channels * _MIN_BYTES_PER_SAMPLE[audio_format])
+    check_size(timeline, path, channels * audio_format.encoding.least_bytes_per_sample)
     chunks = form.encode_wav_tags() if audio_format is AudioFormat.WAV else b""
     if audio_format is AudioFormat.WAV:
         check_wav_size(2 * channels * timeline.n_samples + len(chunks))
@@ -267,7 +274,7 @@ def export_zip(
     """
     channels = timeline.n_channels
     copies = (2 if master == NO_MASTERING else 4) + 2 * (channels - 1)
-    check_size(timeline, path, copies * _MIN_BYTES_PER_SAMPLE[AudioFormat.WAV])
+    check_size(timeline, path, copies * AudioFormat.WAV.encoding.least_bytes_per_sample)
     chunks = form.encode_wav_tags()
     check_wav_size(2 * channels * timeline.n_samples + len(chunks))
     named = name_files(timeline, captions, form.names)
@@ -284,7 +291,10 @@ def export_zip(
                 add_joined(_read_joined(mix, timeline, master, on_progress))
                 for entry in iter_audible(timeline):
                     add_wav(archive, named[entry.segment_idx], mix.part(entry), entry.n_samples)
-        _add_json(archive, "manifest.json", _build_manifest(timeline, captions, named))
+        manifest = _build_manifest(timeline, captions, named)
+        if notices := describe_names(timeline, captions, form.names):
+            manifest["notices"] = notices
+        _add_json(archive, "manifest.json", manifest)
         add_documents(archive, form)
 
 
@@ -387,15 +397,22 @@ def _add_json(archive: zipfile.ZipFile, name: str, content: object) -> None:
 
 
 _MAX_WORDS = 6
-_NAME_FIELDS = ("number", "segment", "id", "speaker", "words")
+_NAME_FIELDS = ("number", "segment", "id", "file", "speaker", "words")
+_MAX_PART_BYTES = 200
+_FOLDER = regex.compile(r"[/\\]")
+_UNSAFE = regex.compile(r"""[<>:"|?*\p{C}]""")
+_SUFFIX = regex.compile(r"\.(?:wav|wave|aiff?|flac|mp3|og[ga]|opus|m4a|aac|wem)$", regex.IGNORECASE)
+_DEVICE = regex.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?![^.])", regex.IGNORECASE)
+_MAX_NOTICES = 10
 
 
 def check_names(pattern: str) -> str:
     """Check a pattern for the names of files, which is returned.
 
     `{number}` is the line's number as the page has it, without the pauses, and `{segment}` that
-    with them; `{id}` is the id of a project's line, `{speaker}` its speaker, `{words}` its first
-    words.
+    with them; `{id}` is the line's id in another program, without one that in the project or its
+    number, `{file}` the name of its file there, which may have folders, without one its id or
+    number and speaker; `{speaker}` is its speaker, `{words}` its first words.
 
     Raises:
         BadInput: It has other fields, or none that tells lines apart.
@@ -407,8 +424,8 @@ def check_names(pattern: str) -> str:
         fields, is_plain = set(), False
     if not is_plain or not fields <= set(_NAME_FIELDS) or fields <= {"speaker", "words"}:
         raise BadInput(
-            "The files' names are made of {number}, {segment}, {id}, {speaker} and {words}, with "
-            f"one of the first three among them; “{pattern[:60]}” can't be used."
+            "The files' names are made of {number}, {segment}, {id}, {file}, {speaker} and "
+            f"{{words}}, with one of the first four among them; “{pattern[:60]}” can't be used."
         )
     return pattern
 
@@ -416,29 +433,62 @@ def check_names(pattern: str) -> str:
 def name_files(
     timeline: Timeline, captions: Mapping[int, Caption], pattern: str = FILE_NAMES
 ) -> dict[int, str]:
-    """The name of each line's file, by `segment_idx`."""
+    """The name of each line's file, by `segment_idx`: a path below the folder it is put into."""
+    return {idx: name for idx, name, _ in _iter_names(timeline, captions, pattern)}
+
+
+def describe_names(
+    timeline: Timeline, captions: Mapping[int, Caption], pattern: str
+) -> tuple[str, ...]:
+    """Notices of files that are named otherwise, as their names are taken."""
+    notices = [
+        f"Two files would be “{wanted}”; one is saved as “{name}”."
+        for _, name, wanted in _iter_names(timeline, captions, pattern)
+        if name != wanted
+    ]
+    more = len(notices) - _MAX_NOTICES
+    further = [f"So are {more} further files."] if more > 0 else []
+    return (*notices[:_MAX_NOTICES], *further)
+
+
+def _iter_names(
+    timeline: Timeline, captions: Mapping[int, Caption], pattern: str
+) -> Iterator[tuple[int, str, str]]:
+    """Each file's `segment_idx`, its name, and the name that the pattern gives."""
     audible = [entry.segment_idx for entry in iter_audible(timeline)]
     order = sorted({*audible, *(part.segment_idx for part in timeline.skipped)})
     numbers = {segment_idx: number for number, segment_idx in enumerate(order, start=1)}
-    named: dict[int, str] = {}
-    taken: set[str] = set()
+    taken = {_SCENE_FILE}
     for segment_idx in audible:
         caption = captions.get(segment_idx, NO_CAPTION)
         words = caption.said.split()
+        line_number = f"{caption.number or numbers[segment_idx]:04d}"
+        speaker = build_file_label(caption.speaker or "audio")
+        file, own_id = str(caption.params.get(FILE_NAME, "")), _FOLDER.sub("_", caption.own_id)
         name = pattern.format(
-            number=f"{caption.number or numbers[segment_idx]:04d}",
+            number=line_number,
             segment=f"{segment_idx + 1:04d}",
-            id=caption.line_id or f"{segment_idx:04d}",
-            speaker=build_file_label(caption.speaker or "audio"),
+            id=own_id or caption.line_id or line_number,
+            file=_SUFFIX.sub("", file) or own_id or f"{line_number}-{speaker}",
+            speaker=speaker,
             words=build_file_label(" ".join(words[:_MAX_WORDS])) if words else "",
         ).rstrip(" -_")
-        safe = "".join(char if char not in '<>:"/\\|?*' and char >= " " else "_" for char in name)
-        number = 1
-        while (unique := f"{safe}{f'-{number}' if number > 1 else ''}.wav").lower() in taken:
+        safe = _build_safe_path(name) or line_number
+        number, unique = 1, f"{safe}.wav"
+        while unique.lower() in taken:
             number += 1
+            unique = f"{safe}-{number}.wav"
         taken.add(unique.lower())
-        named[segment_idx] = unique
-    return named
+        yield segment_idx, unique, f"{safe}.wav"
+
+
+def _build_safe_path(name: str) -> str:
+    """A path that every system can write and that stays below its folder, without a suffix."""
+    parts = (
+        _UNSAFE.sub("_", part).encode()[:_MAX_PART_BYTES].decode(errors="ignore").strip(" .")
+        for part in _FOLDER.split(name)
+    )
+    return "/".join(f"_{part}" if _DEVICE.match(part) else part for part in parts if part)
 
 
 def add_documents(archive: zipfile.ZipFile, form: FileForm) -> None:
@@ -505,7 +555,10 @@ def _describe_caption(segment_idx: int, captions: Mapping[int, Caption]) -> dict
     return {
         "segment": segment_idx,
         "line": caption.line_number,
+        "number": caption.number,
+        "id": caption.own_id or None,
         "speaker": caption.speaker,
         "text": caption.text,
+        "said": caption.said or None,
         "doubtful": list(caption.issues),
     } | ({"at_s": dict(caption.at_s)} if caption.at_s else {})

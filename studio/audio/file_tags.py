@@ -333,7 +333,7 @@ def set_tags(container: Any, tags: FileTags) -> None:
                 for number, chapter in enumerate(tags.chapters)
             ]
         )
-    if tags.cover is not None:
+    if tags.cover is not None and name != "aiff":  # in which PyAV puts no image
         _add_picture(container, tags.cover)
 
 

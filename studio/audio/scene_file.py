@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
-from studio.audio.encode import BIT_RATES_KBPS, STUDIO_MP3, parse_format
+from studio.audio.encode import STUDIO_MP3, parse_format
 from studio.audio.export import (
     FILE_NAMES,
     Caption,
@@ -18,11 +18,13 @@ from studio.audio.export import (
     OnProgress,
     check_names,
     check_size,
+    describe_names,
     export_audio,
     export_zip,
     report_progress,
 )
 from studio.audio.file_tags import Chapter, FileTags
+from studio.audio.formats import BIT_RATES_KBPS
 from studio.audio.kept_loudness import LoudnessStore, Measurement, identify_scene
 from studio.audio.loudness import Loudness, find_acx_faults, measure_file_loudness, measure_loudness
 from studio.audio.mastering import BlockObserver, LevelScale, Master, Mastering, plan_master
@@ -171,6 +173,12 @@ class Scene:
         if options.podcast and _is_zip(path):
             documents |= self.write_podcast_files()
         return FileForm(tags, mp3, options.kbps, options.names, documents, self.wav_tags)
+
+    def describe_names(self, suffix: str, options: ExportOptions) -> tuple[str, ...]:
+        """Notices of a zip's files that are named otherwise than was asked for."""
+        if suffix.lower() != ".zip" or options.tracks:
+            return ()
+        return describe_names(self.timeline, self.captions, options.names)
 
     def write_podcast_files(self) -> dict[str, bytes]:
         """Chapters, where there are any, and transcript by their names."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from studio.audio.clip import Clip, Samples
 from studio.dialog.model import ParamValue, SpeechLimits
-from studio.errors import BadInput
+from studio.errors import BadInput, about
 from studio.voices.automatic import VoiceTraits
 from studio.voices.speaker import EngineVoice, Voice, VoiceKinds
 
@@ -168,11 +168,12 @@ class Capabilities:
         """
         known = {param.name: param for param in self.line_params}
         for name, value in given.items():
-            if name not in known:
-                ranges = ", ".join(f"{one.name} ({one.range})" for one in known.values())
-                raise BadInput(f"{title} has no parameter “{name[:40]}”. It has {ranges}.")
-            if value is not None:
-                known[name].check(value)
+            with about(name[:40]):
+                if name not in known:
+                    ranges = ", ".join(f"{one.name} ({one.range})" for one in known.values())
+                    raise BadInput(f"{title} has no parameter “{name[:40]}”. It has {ranges}.")
+                if value is not None:
+                    known[name].check(value)
         return {name: value for name, value in given.items() if value is not None}
 
     def find_preset(self, preset_id: str | None) -> EngineVoice | None:

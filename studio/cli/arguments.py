@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from studio.audio.formats import BIT_RATES_KBPS, FILE_SUFFIXES
 from studio.errors import BadInput, SettingError
 from studio.setup.commands import VERSION_TEXT
 
@@ -18,8 +19,6 @@ STANDARD = Path("-")
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 VOICE_ACTIONS = ("list", "install", "remove", "try")
-AUDIO_FORMATS = ("wav", "flac", "mp3", "opus", "m4a", "m4b")
-_BIT_RATES_KBPS = (64, 96, 128, 192)
 SCRIPT_FORMATS = ("txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl")
 
 _NATURAL_GAP_S = 0.35  # as in `studio.dialog.gaps`
@@ -119,13 +118,13 @@ def _add_render(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         required=True,
-        help=".wav .flac .mp3 .opus .m4a .m4b .zip; .srt or .vtt, .words.vtt or .sentences.vtt; "
+        help=f".{' .'.join(FILE_SUFFIXES)} .zip; .srt or .vtt, .words.vtt or .sentences.vtt; "
         ".words.json, .TextGrid, .rhubarb.tsv or .rhubarb.zip; - writes audio to standard output; "
         "may be given several times",
     )
     parser.add_argument(
         "--format",
-        choices=AUDIO_FORMATS,
+        choices=FILE_SUFFIXES,
         default="wav",
         help="of standard output (default: wav)",
     )
@@ -207,8 +206,8 @@ def _add_sound(parser: argparse.ArgumentParser) -> None:
         "--bitrate",
         metavar="KBPS",
         type=int,
-        choices=_BIT_RATES_KBPS,
-        help=f"of MP3, Opus and AAC: {', '.join(map(str, _BIT_RATES_KBPS))}",
+        choices=BIT_RATES_KBPS,
+        help=f"of MP3, Opus and AAC: {', '.join(map(str, BIT_RATES_KBPS))}",
     )
     parser.add_argument(
         "--title", metavar="T", help="in the file's tags (default: the script's, else OUT's name)"
@@ -218,8 +217,8 @@ def _add_sound(parser: argparse.ArgumentParser) -> None:
         "--names",
         metavar="PATTERN",
         default="{segment}-{speaker}",
-        help="of a .zip's files, from {number}, {segment}, {speaker} and {words} (default: "
-        "{segment}-{speaker})",
+        help="of a .zip's files, from {number}, {segment}, {id}, {file}, {speaker} and {words}; "
+        "/ makes folders (default: {segment}-{speaker})",
     )
     parser.add_argument(
         "--captions",
@@ -282,7 +281,7 @@ def _add_voices(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="OUT",
         type=Path,
-        help="try: a .wav, .flac or .mp3 to write (default: ENGINE.wav)",
+        help="try: a file of sound to write (default: ENGINE.wav)",
     )
     parser.add_argument(
         "--workspace", metavar="DIR", type=Path, help="folder of speakers, projects and renders"

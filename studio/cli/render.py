@@ -19,6 +19,7 @@ from studio.audio.file_tags import Cover, read_cover
 from studio.audio.kept_loudness import LoudnessStore
 from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering, parse_target
+from studio.audio.podcast_files import PODCAST_FILES
 from studio.audio.scene_file import ExportOptions, Scene, check_export_options, describe_result
 from studio.backends.base import Backend
 from studio.cli.arguments import STANDARD, check_script, parse_voice
@@ -243,6 +244,7 @@ class RenderArguments:
                 _check_standard_output(sound)
             else:
                 _check_output(output, sound)
+                _check_companions(output, outputs, sound)
         return cls(
             arguments.script,
             outputs,
@@ -521,6 +523,7 @@ def _write(
                     file.write(data)
             else:
                 loudness = describe(scene, output).write(output, arguments.sound)
+                documents.notice(map(Notice, scene.describe_names(output.suffix, arguments.sound)))
                 if output.suffix.lower() != ".zip":
                     _write_companions(output, scene, arguments.sound)
         return Written(arguments.outputs[0], loudness, arguments.sound)
@@ -607,6 +610,16 @@ def _check_output(output: Path, sound: ExportOptions) -> None:
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise SettingError(f"-o {output} can't be used: it must be a file in a folder there is.")
     _check_writable(output)
+
+
+def _check_companions(output: Path, outputs: Collection[Path], sound: ExportOptions) -> None:
+    """Check that no other output has the name of what `_write_companions` puts beside a sound."""
+    suffixes = [".srt"] * sound.captions + [f".{name}" for name in PODCAST_FILES] * sound.podcast
+    clash = next((one for one in map(output.with_suffix, suffixes) if one in outputs), None)
+    if clash is not None and not _is_document(output) and output.suffix.lower() != ".zip":
+        raise SettingError(
+            f"-o {clash} can't be used: what comes beside {output} has that name. Choose another."
+        )
 
 
 def _check_writable(output: Path) -> None:

@@ -234,12 +234,19 @@ INSTRUCT = "instruct"
 """Parameter with instructions on how to speak the line, for backends that follow them."""
 
 LINE_ID = "id"
-"""Parameter with a line's id in another program, such as a game's table; no voice reads it."""
+"""Parameter with a line's id in another program, such as a game's table."""
 
 DUAL = "dual"
-"""Parameter of a line that a screenplay prints beside the one above it; no voice reads it."""
+"""Parameter of a line that a screenplay prints beside the one above it."""
 
-_NO_SETTINGS = frozenset((MOOD, LINE_ID, GAP, DUAL))
+FILE_NAME = "file"
+"""Parameter with the name of a line's file in another program, perhaps with folders."""
+
+MAX_DURATION = "max_duration"
+"""Parameter with the most seconds that a line may last."""
+
+NO_SETTINGS = frozenset((MOOD, LINE_ID, FILE_NAME, MAX_DURATION, GAP, DUAL))
+"""Parameters that no voice reads itself."""
 
 LanguagesOf = Callable[[str], Iterable[str]]
 """The languages to try for a speaker's lines, in order, by the speaker's name."""
@@ -341,10 +348,10 @@ class Plan:
         sounding = (idx for idx, one in enumerate(self.lines) if isinstance(one, Speech | Audio))
         return {line_idx: number for number, line_idx in enumerate(sounding, start=1)}
 
-    def find_text(self, line_idx: int) -> str | None:
-        """What is written of a line; None of one without words."""
+    def find_speech(self, line_idx: int) -> Speech | None:
+        """A line as it is written; None of one without words."""
         line = self.lines[line_idx] if line_idx < len(self.lines) else None
-        return line.text if isinstance(line, Speech) else None
+        return line if isinstance(line, Speech) else None
 
     def measure_silence_s(self) -> float:
         """The duration of all pauses and gaps."""
@@ -618,7 +625,7 @@ class _Planner:
         for name, value in params.items():
             if name in self.limits.params:
                 taken[name] = _within(name, value, *self.limits.params[name])
-            elif name not in _NO_SETTINGS and not (name == INSTRUCT and self.limits.instructions):
+            elif name not in NO_SETTINGS and not (name == INSTRUCT and self.limits.instructions):
                 message = f"this voice has no setting “{name}”; it is ignored."
                 self._notice("param", name, number, message)
         return taken

@@ -31,7 +31,7 @@ from studio.engine.busy_time import BusyTime
 from studio.engine.event_log import EventLog
 from studio.engine.remaining_time import RemainingTime, weigh
 from studio.errors import AudioRejected, Conflict
-from studio.quality.checks import QualityIssue, QualityReport, TakeMetrics
+from studio.quality.checks import QualityIssue, QualityReport, TakeMetrics, check_max_duration
 from studio.quality.voice_drift import VoiceBaseline, build_baseline, find_outliers
 from studio.voices.cast import Cast
 
@@ -535,12 +535,19 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
     The segments of a voice are compared with each other once there are eight.
     """
     usual = _build_baselines(job)
+    left_samples: Counter[int] = Counter()  # by line, in its first segment
+    for record in job.records:
+        left_samples[record.segment.line_idx] += record.samples or 0
     found = []
     for record in job.records:
         if record.report is None:
             continue
-        if doubts := _find_issues(record.report, usual.get(_build_voice_key(record))):
-            segment = record.segment
+        segment = record.segment
+        doubts = _find_issues(record.report, usual.get(_build_voice_key(record)))
+        duration_s = left_samples.pop(segment.line_idx, 0) / STUDIO_RATE_HZ
+        if line := job.spec.plan.find_speech(segment.line_idx):
+            doubts += check_max_duration(duration_s, line.params)
+        if doubts:
             found.append(SegmentIssues(segment.segment_idx, segment.line_number, doubts))
     return tuple(found)
 
@@ -633,6 +640,7 @@ def _build_caption(
     record: SegmentRecord, message: str | None, plan: Plan, numbers: Mapping[int, int]
 ) -> Caption:
     segment = record.segment
+    line = plan.find_speech(segment.line_idx)
     return Caption(
         segment.line_number,
         getattr(segment, "speaker", None),
@@ -640,7 +648,8 @@ def _build_caption(
         (message,) if message else (),
         record.timestamps_s,
         number=numbers.get(segment.line_idx),
-        written=plan.find_text(segment.line_idx),
+        written=line.text if line else None,
+        params=line.params if line else {},
     )
 
 

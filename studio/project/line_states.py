@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -25,7 +25,7 @@ from studio.project.render_queue import RenderQueue
 from studio.project.snapshot import ProjectSnapshot
 from studio.project.takes import Take, TakeStore, VoiceKey, build_voice_key
 from studio.project.word_timing import WordTiming
-from studio.quality.checks import QualityIssue
+from studio.quality.checks import QualityIssue, check_max_duration
 from studio.quality.voice_drift import (
     VoiceBaseline,
     build_baseline,
@@ -46,21 +46,28 @@ class VoiceOutliers:
         checks_off: Kinds of issues that aren't marked, each with its voice and language.
     """
 
-    def __init__(self, take_store: TakeStore) -> None:
-        """Start with no baselines."""
+    def __init__(
+        self,
+        take_store: TakeStore,
+        find_line: Callable[[str], ProjectLine | None] = lambda _: None,
+    ) -> None:
+        """Start with no baselines; lines are found by their ids."""
         self._take_store = take_store
+        self._find_line = find_line
         self._baselines: dict[VoiceKey, tuple[int, VoiceBaseline | None]] = {}
         self._refreshed_counts: dict[VoiceKey, int] = {}
         self._known_outliers: set[str] = set()
         self.checks_off: frozenset[tuple[str, str | None, str]] = frozenset()
 
     def find_issues(self, take: Take) -> tuple[QualityIssue, ...]:
-        """The quality issues of a take, by itself and compared with others."""
+        """The quality issues of a take, by itself, compared with others, and for its line."""
         found = take.issues + self._find_outliers(take)
-        if not self.checks_off:
+        if self.checks_off:
+            of_voice = take.voice, take.language
+            found = tuple(one for one in found if (*of_voice, one.kind) not in self.checks_off)
+        if (line := self._find_line(take.line_id)) is None:
             return found
-        voice, language = take.voice, take.language
-        return tuple(one for one in found if (voice, language, one.kind) not in self.checks_off)
+        return found + check_max_duration(take.samples / STUDIO_RATE_HZ, line.params)
 
     def describe_distance(self, take: Take) -> str:
         """How far a take is from its voice's other takes and from its sample; "" if unknown."""
@@ -397,7 +404,7 @@ class ProjectState:
         self.voice_resolver = VoiceResolver(tools)
         self.render_queue = RenderQueue()
         self.word_timing = WordTiming(tools.word_timer, self.take_store, self.render_queue)
-        self.outliers = VoiceOutliers(self.take_store)
+        self.outliers = VoiceOutliers(self.take_store, lambda one: self.document.lines.get(one))
         # The cached key of each line, with the line and the context that it is for.
         self.keys: dict[str, tuple[ProjectLine, RenderContext, str]] = {}
         self.closed = False

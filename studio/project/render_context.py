@@ -22,7 +22,6 @@ from studio.backends.base import (
 )
 from studio.backends.registry import describe_engines
 from studio.dialog.directions import cut_directions, directed_mood
-from studio.dialog.gaps import GAP
 from studio.dialog.model import (
     Dialog,
     Notice,
@@ -32,7 +31,14 @@ from studio.dialog.model import (
     normalize_spoken_text,
     resolve_language,
 )
-from studio.dialog.planning import DUAL, MOOD, PlanCheck, SpeechSegment, split_plain_lines
+from studio.dialog.planning import (
+    LINE_ID,
+    MOOD,
+    NO_SETTINGS,
+    PlanCheck,
+    SpeechSegment,
+    split_plain_lines,
+)
 from studio.dialog.pronunciation import PronunciationRules
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, SettingError
@@ -53,7 +59,7 @@ from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import EngineVoice, Speaker
 
-_NO_SOUND = frozenset((MOOD, GAP, DUAL))
+_NO_SOUND = NO_SETTINGS - {LINE_ID}
 """Parameters that don't decide how a take sounds; a mood counts through its sample's digest."""
 
 _SINGLE_BUILTIN = ("built-in",)

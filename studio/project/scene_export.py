@@ -295,7 +295,7 @@ def _build_caption(idx: int, view: LineView, accepted: Collection[str]) -> Capti
     doubtful = () if is_accepted else tuple(doubt.message for doubt in view.issues)
     text = line.text if line.kind is LineKind.SPEECH else None
     at_s = view.take.at_s if view.take is not None else {}
-    return Caption(idx + 1, line.speaker, text, doubtful, at_s, line.line_id)
+    return Caption(idx + 1, line.speaker, text, doubtful, at_s, line.line_id, params=line.params)
 
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,8 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from studio.audio.clip import Clip
-from studio.audio.encode import AudioFormat, encode
+from studio.audio.encode import encode
+from studio.audio.formats import AudioFormat
 from studio.backends.base import canonical_name
 from studio.dialog.directions import find_directions
 from studio.dialog.model import ParamValue

@@ -26,7 +26,8 @@ from studio.audio.analysis import (
     track_pitch_hz,
 )
 from studio.audio.clip import Clip
-from studio.dialog.planning import Segment, SpeechSegment
+from studio.dialog.model import ParamValue
+from studio.dialog.planning import MAX_DURATION, Segment, SpeechSegment
 from studio.dialog.tags import TAG
 
 _S_PER_UNIT = 0.068  # a letter, at the pace of somebody who reads aloud
@@ -261,12 +262,13 @@ class IssueKind(StrEnum):
     REPEATED = "repeated"
     REPLACED = "replaced"
     UNLIKE = "unlike"
+    OVER = "over"
 
 
 _ISSUE_SCORES: Mapping[str, float] = {
     **dict.fromkeys((IssueKind.SILENT, IssueKind.UNLIKE), 5.0),
     **dict.fromkeys((IssueKind.LONG, IssueKind.SHORT, IssueKind.LOOP, IssueKind.NOISE), 3.0),
-    **dict.fromkeys((IssueKind.MISSING, IssueKind.EXTRA), 3.0),
+    **dict.fromkeys((IssueKind.MISSING, IssueKind.EXTRA, IssueKind.OVER), 3.0),
     **dict.fromkeys((IssueKind.REPEATED, IssueKind.REPLACED), 3.0),
     **dict.fromkeys((IssueKind.PITCH, IssueKind.TIMBRE), 2.0),
     **dict.fromkeys((IssueKind.GAP, IssueKind.END), 2.0),
@@ -371,6 +373,16 @@ def check_take(clip: Clip, said: ExpectedSpeech, reading: Clip | None = None) ->
     if reading is not None and not said.tags:
         metrics = _add_reading(metrics, reading, said.speed)
     return QualityReport(metrics, tuple(_find_issues(clip, said, frames)))
+
+
+def check_max_duration(
+    duration_s: float, params: Mapping[str, ParamValue]
+) -> tuple[QualityIssue, ...]:
+    """The issue of a line that lasts longer than it says it may; none of others."""
+    allowed_s, lasts_s = params.get(MAX_DURATION), round(duration_s, 2)
+    if not isinstance(allowed_s, int | float) or lasts_s <= allowed_s:
+        return ()
+    return (QualityIssue(IssueKind.OVER, lasts_s, f"{lasts_s:g} s, {allowed_s:g} allowed."),)
 
 
 CheckTake = Callable[[Clip, ExpectedSpeech], QualityReport]

@@ -140,7 +140,8 @@ def error_body(error: StudioError) -> dict[str, Any]:
 
 def speech_error_body(error: StudioError) -> dict[str, Any]:
     """An error in OpenAI's shape, for the routes under `/v1`."""
-    return _speech_error(str(error), status_of(error), code=type(error).__name__)
+    code = type(error).__name__
+    return _speech_error(str(error), status_of(error), param=error.param, code=code)
 
 
 def response_for_error(path: str, error: StudioError) -> Response:
@@ -177,6 +178,8 @@ async def answer_refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     kind = "EngineBusy" if error.status_code == 429 else "BadInput"
     path, status, message = request.url.path, error.status_code, str(error.detail)
+    if status == 405:
+        message = f"{request.method} can't be used at this address."
     return error_response(path, status, message, kind=kind, headers=error.headers)
 
 
@@ -198,6 +201,8 @@ async def answer_invalid(request: Request, error: Exception) -> Response:
     place = _find_place(first["loc"][1:], error.body, is_missing=first["type"] == "missing")
     place = place[:_MAX_PLACE_CHARS]
     why = _MESSAGES.get(first["type"], str(first["msg"]).removeprefix("Value error, "))
+    if first["type"] == "json_invalid":  # whose place is a character
+        place, why = "", f"The body is no JSON: {first['ctx']['error']} at character {place}"
     message = f"“{place}” can't be used: {why}." if place else f"{why}."
     if _is_speech(request.url.path):
         return PlainJson(_speech_error(message, 400, param=place or None), 400)

@@ -19,6 +19,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from studio.audio.formats import FileSuffix
 from studio.dialog.model import name_key
 from studio.errors import BadInput, StudioError
 from studio.project.document import Document, number_lines
@@ -61,7 +62,7 @@ class RenderSceneArguments(_Arguments):
     )
     seed: int | None = Field(None, ge=0, lt=2**32, description="The same seed, the same audio.")
     loudness: str = Field("rendered", description="podcast, audiobook, broadcast, or LUFS.")
-    audio_format: Literal["mp3", "wav", "flac", "opus", "m4a", "m4b"] = "mp3"
+    audio_format: FileSuffix = "mp3"
 
 
 class NoArguments(_Arguments):

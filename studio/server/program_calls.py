@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from studio.audio.encode import AudioFormat
+from studio.audio.encode import parse_format
+from studio.audio.formats import AudioFormat
 from studio.audio.loudness import Loudness, measure_loudness
 from studio.audio.mastering import NO_TARGET
 from studio.audio.scene_file import ExportOptions, Scene
@@ -91,7 +93,7 @@ class ProgramCalls:
         self, dialog: Dialog, wishes: _Wishes, name: str, notices: tuple[Notice, ...] = ()
     ) -> SpokenScene:
         mastering = mastering_of(wishes.loudness, even_voices=False)
-        suffix = _suffix_of(wishes.audio_format)
+        suffix = parse_format(Path(f"scene.{wishes.audio_format}"))
         stream = await asyncio.to_thread(self._begin, dialog, wishes, notices)
         try:
             job = stream.job
@@ -129,7 +131,10 @@ class ProgramCalls:
         studio = self._studio
         backend = backend_for(studio, None)
         check_settings(dialog, backend, studio.backends().values())
-        voices = {name: named_voice(studio, backend, one) for name, one in wishes.voices.items()}
+        voices = {
+            name: named_voice(studio, backend, one, any_name=True)
+            for name, one in wishes.voices.items()
+        }
         options = SpeechOptions(backend.name, wishes.seed, voices, notices=notices)
         return SpeechStream(studio, dialog, options)
 
@@ -170,20 +175,12 @@ class ProgramCalls:
         options = ExportOptions(mastering, is_measured=True)
         measured: list[Loudness | None] = []
         made = self._studio.spoken_files.make(
-            f"levelled.{_suffix_of(audio_format)}",
+            f"levelled.{parse_format(Path(f'scene.{audio_format}'))}",
             lambda path: measured.append(Scene(timeline, {}).write(path, options)),
         )
         after = measured[0]
         assert after is not None, "it was wished"
         return made, measure_loudness(timeline.blocks()), after
-
-
-def _suffix_of(audio_format: str) -> str:
-    try:
-        return AudioFormat(audio_format).value
-    except ValueError as error:
-        known = ", ".join(one.value for one in AudioFormat)
-        raise BadInput(f"“{audio_format[:40]}” is no format. Choose {known}.") from error
 
 
 def _say_notice(notice: Notice) -> str:

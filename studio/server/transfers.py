@@ -19,8 +19,9 @@ from starlette.background import BackgroundTask
 
 from studio.audio.clip import Clip
 from studio.audio.decode import DEFAULT_LIMITS
-from studio.audio.encode import AudioFormat, encode
+from studio.audio.encode import encode
 from studio.audio.export import OnProgress
+from studio.audio.formats import AudioFormat
 from studio.audio.mastering import MAX_LUFS, MIN_LUFS, Mastering, parse_target
 from studio.errors import Cancelled
 from studio.services.studio import Studio

@@ -11,7 +11,6 @@ from typing import Any
 
 from studio.backends.base import Backend, ReportsLanguageGaps
 from studio.dialog.directions import Direction, describe_effect, find_directions
-from studio.dialog.gaps import GAP
 from studio.dialog.model import (
     Dialog,
     Notice,
@@ -23,10 +22,9 @@ from studio.dialog.model import (
     normalize_spoken_text,
 )
 from studio.dialog.planning import (
-    DUAL,
     INSTRUCT,
-    LINE_ID,
-    MOOD,
+    MAX_DURATION,
+    NO_SETTINGS,
     FailedSegment,
     Plan,
     PlanCheck,
@@ -253,10 +251,12 @@ class _SettingsCheck:
         self._title, self._can = backend.title, backend.capabilities
         known = {param.name for one in others for param in one.capabilities.line_params}
         own = {param.name for param in self._can.line_params}
-        # Moods, instructions and ids are no engine's parameters.
-        self._passing = (known | {MOOD, INSTRUCT, LINE_ID, GAP, DUAL}) - own
+        self._passing = (known | NO_SETTINGS | {INSTRUCT}) - own
 
     def check(self, params: Mapping[str, Any]) -> None:
+        allowed_s = params.get(MAX_DURATION)
+        if allowed_s is not None and not (isinstance(allowed_s, int | float) and allowed_s > 0):
+            raise BadInput(f"max_duration is the most seconds a line may last, not {allowed_s}.")
         judged = {name: value for name, value in params.items() if name not in self._passing}
         self._can.check_params(self._title, judged)
 

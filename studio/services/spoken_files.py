@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from studio.audio.encode import StreamFormat
+from studio.audio.formats import AudioFormat
 from studio.errors import NotFound
 from studio.storage.disk import storage_errors
 from studio.storage.workspace import EXPORTS, DiskQuota
@@ -35,7 +35,7 @@ class SpokenFile:
     @property
     def media_type(self) -> str:
         """As its suffix says."""
-        return StreamFormat(self.path.suffix.removeprefix(".")).media_type
+        return AudioFormat(self.path.suffix.removeprefix(".")).encoding.media_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ class StudioOptions:
         backend_names: All backends, the best first.
         backend_reason: Why `auto` chose this one, and how to get a better one.
         voice_names: Voices by the names that programs send, in small letters.
+        any_voice: Whether programs may send other names, for the engine's own voice.
         recognisers: The models that listen: those that check the words of takes where they are
             installed, the best first, and others.
     """
@@ -62,6 +63,7 @@ class StudioOptions:
     backend_names: tuple[str, ...] = ("draft",)
     backend_reason: str | None = None
     voice_names: Mapping[str, str] = field(default_factory=dict)
+    any_voice: bool = False
     recognisers: Mapping[str, HearingModel] = field(default_factory=lambda: HEARING_MODELS)
 
 

@@ -12,6 +12,7 @@ import gradio as gr
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from studio.audio.formats import FILE_FORMATS
 from studio.audio.mastering import MAX_LUFS, MIN_LUFS
 from studio.storage.workspace import ASSETS
 
@@ -101,7 +102,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined
     )
-    environment.globals["icon"] = icon
+    environment.globals |= {"icon": icon, "audio_formats": FILE_FORMATS}
     return environment
 
 

@@ -9,18 +9,17 @@ recording's id in its place.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import gradio as gr
 from gradio.context import get_blocks_context
 
+from studio.audio.formats import FileSuffix
 from studio.audio.loudness import Loudness
 from studio.errors import BadInput, StudioError
 from studio.services.spoken_files import SpokenFile, SpokenScene
 
 CONCURRENCY = 16
-
-_Format = Literal["wav", "mp3", "flac", "opus", "m4a", "m4b"]
 
 
 class Calls(Protocol):
@@ -76,7 +75,7 @@ class GradioFunctions:
         voices: str = "",
         seed: int | None = None,
         loudness: str = "rendered",
-        audio_format: _Format = "wav",
+        audio_format: FileSuffix = "wav",
     ) -> tuple[gr.FileData, dict]:
         """Read a script as the studio does and render it as one audio file.
 
@@ -137,7 +136,7 @@ class GradioFunctions:
             )
 
     def loudness(
-        self, recording: gr.FileData, target: str = "podcast", audio_format: _Format = "wav"
+        self, recording: gr.FileData, target: str = "podcast", audio_format: FileSuffix = "wav"
     ) -> tuple[gr.FileData, dict]:
         """Measure a recording's loudness and bring it to another.
 

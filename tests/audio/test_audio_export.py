@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
-from studio.audio.export import Caption, export_audio, export_zip
+from studio.audio.export import Caption, FileForm, export_audio, export_zip
 from studio.audio.timeline import FailedPart, SilencePart, TakePart, lay_out
 from studio.errors import BadInput, Cancelled, StorageFailed
 
@@ -53,8 +53,8 @@ def test_an_unknown_suffix_writes_nothing(tmp_path, scene):
     with pytest.raises(BadInput) as refused:
         export_audio(tmp_path / "scene.ogg", scene)
     assert str(refused.value) == (
-        "“scene.ogg” doesn't say in which format to save. End the name in .wav, .flac or "
-        ".mp3, or in .opus, .m4a or .m4b."
+        "“scene.ogg” doesn't say in which format to save. End the name in .wav, .flac, .mp3, "
+        ".m4a, .m4b, .opus or .aiff."
     )
     assert [entry.name for entry in tmp_path.iterdir()] == ["takes"]
 
@@ -87,6 +87,49 @@ def test_the_zip_holds_segments_joined_audio_and_manifest(tmp_path, scene):
     assert (last["start_s"], last["duration_s"], last["text"]) == (0.8, 0.25, "Good “night”.")
     assert last["speaker"] == "../Ben: <2>"
     assert manifest["segments"][2]["message"] == "The line is empty."
+
+
+@pytest.mark.parametrize(
+    ("pattern", "params", "names"),
+    [
+        ("{id}", {"id": "VO_GATE_005"}, ["VO_GATE_005.wav", "0004.wav"]),
+        ("{id}", {"id": "a/b\\..\\c"}, ["a_b_.._c.wav", "0004.wav"]),
+        ("{file}", {"file": "barks/guard_01.WAV"}, ["barks/guard_01.wav", "0004-Ben_2.wav"]),
+        ("{file}", {"file": "..\\..\\C:\\x.ogg"}, ["C_/x.wav", "0004-Ben_2.wav"]),
+        ("{file}", {"file": "/etc/../con.mp3"}, ["etc/_con.wav", "0004-Ben_2.wav"]),
+        ("{file}", {"file": "../.."}, ["0001.wav", "0004-Ben_2.wav"]),
+        ("{file}", {"file": "scene.wav"}, ["scene-2.wav", "0004-Ben_2.wav"]),
+        ("{file}", {"id": "VO_1"}, ["VO_1.wav", "0004-Ben_2.wav"]),
+        ("{file}", {"file": "é" * 300}, ["é" * 100 + ".wav", "0004-Ben_2.wav"]),
+        ("{speaker}/{number}", {}, ["Zoë/0001.wav", "Ben_2/0004.wav"]),
+    ],
+)
+def test_files_have_the_names_of_another_program_and_stay_below_their_folder(
+    tmp_path, scene, pattern, params, names
+):
+    captions = {0: Caption(7, "Zoë", number=1, params=params), 3: Caption(9, "Ben 2", number=4)}
+    export_zip(tmp_path / "a.zip", scene, captions, form=FileForm(names=pattern))
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        assert archive.namelist() == ["scene.wav", *names, "manifest.json"]
+        rows = json.loads(archive.read("manifest.json"))["segments"]
+    assert [row["file"] for row in rows] == [names[0], None, None, names[1]]
+    assert (rows[0]["id"], rows[0]["number"], rows[0]["line"]) == (params.get("id"), 1, 7)
+
+
+def test_a_name_that_two_lines_have_gets_a_number_which_is_told(tmp_path, scene):
+    captions = {0: Caption(params={"file": "x/A"}), 3: Caption(params={"file": "X/a.ogg"})}
+    export_zip(tmp_path / "a.zip", scene, captions, form=FileForm(names="{file}"))
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+    assert [row["file"] for row in manifest["segments"]] == ["x/A.wav", None, None, "X/a-2.wav"]
+    assert manifest["notices"] == ["Two files would be “X/a.wav”; one is saved as “X/a-2.wav”."]
+
+
+def test_the_manifest_has_the_words_apart_from_their_direction(tmp_path, scene):
+    export_zip(tmp_path / "a.zip", scene, {0: Caption(text="(angry) No, [pause] Captain.")})
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        first = json.loads(archive.read("manifest.json"))["segments"][0]
+    assert (first["text"], first["said"]) == ("(angry) No, [pause] Captain.", "No, Captain.")
 
 
 def test_the_joined_audio_of_the_zip_is_the_whole_scene(tmp_path, scene):

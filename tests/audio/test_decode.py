@@ -66,6 +66,16 @@ def test_every_width_of_wav_has_the_same_level(tmp_path, harmonic, subtype):
     assert np.abs(decoded.samples - clip.samples).max() < (0.01 if subtype == "PCM_U8" else 1e-4)
 
 
+@pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "FLOAT"])
+@pytest.mark.parametrize("left_out", [0.0, 0.02])
+def test_a_recording_with_one_channel_inverted_is_heard(tmp_path, harmonic, subtype, left_out):
+    clip = harmonic(200)
+    stereo = np.stack([clip.samples, (left_out - 1) * clip.samples], axis=1)
+    soundfile.write(tmp_path / "a.wav", stereo, clip.rate_hz, subtype=subtype)
+    decoded = decode(tmp_path / "a.wav")
+    assert np.abs(decoded.samples - (1 - left_out / 2) * clip.samples).max() < 0.02
+
+
 def test_channels_are_averaged(tmp_path):
     left, right = np.full(24_000, 0.6), np.full(24_000, -0.2)
     soundfile.write(tmp_path / "a.wav", np.stack([left, right], axis=1), 24_000, subtype="FLOAT")

@@ -32,7 +32,7 @@ from studio.dialog.formats.dialog_file import import_dialog
 from studio.dialog.model import Dialog, Speech
 from studio.errors import BadInput
 
-TAGGED = ["wav", "mp3", "flac", "opus", "m4a", "m4b"]
+TAGGED = ["wav", "mp3", "flac", "opus", "m4a", "m4b", "aiff"]
 
 
 def image(kind: str) -> bytes:
@@ -119,7 +119,7 @@ def test_an_mp3_lists_all_of_its_chapters(n_chapters, n_tables):
     assert comment.text == ["Synthetic speech, made with Kokoro."]
 
 
-@pytest.mark.parametrize("suffix", TAGGED)
+@pytest.mark.parametrize("suffix", [one for one in TAGGED if one != "aiff"])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_the_cover_is_the_image_as_it_was(tmp_path, scene, suffix, kind):
     cover = image(kind)
@@ -140,7 +140,7 @@ def test_the_cover_is_the_image_as_it_was(tmp_path, scene, suffix, kind):
     assert data == cover
 
 
-@pytest.mark.parametrize("suffix", ["wav", "mp3", "opus", "m4a", "m4b"])
+@pytest.mark.parametrize("suffix", ["wav", "mp3", "opus", "m4a", "m4b", "aiff"])
 def test_sections_are_chapters(tmp_path, scene, suffix):
     path = tmp_path / f"a.{suffix}"
     scene.write(path)

@@ -16,7 +16,8 @@ import soundfile
 from studio.audio import guarded_decode
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.decode import DecodeLimits, decode
-from studio.audio.encode import StreamFormat, encode_stream
+from studio.audio.encode import encode_stream
+from studio.audio.formats import AudioFormat
 from studio.audio.guarded_decode import ProcessLimits, decode_guarded, is_abandoned
 from studio.errors import AudioRejected, Cancelled
 
@@ -172,7 +173,7 @@ def _survive(tmp_path: Path, count: int) -> None:
     outcomes = {"heard": 0, "refused": 0}
     with LargestChild() as child:
         for audio_format in ("flac", "mp3", "opus", "wav", "aac"):
-            whole = b"".join(encode_stream(iter([tone]), StreamFormat(audio_format)))
+            whole = b"".join(encode_stream(iter([tone]), AudioFormat(audio_format)))
             for data in _mutants(whole, count):
                 path = tmp_path / "mutant"
                 path.write_bytes(data)

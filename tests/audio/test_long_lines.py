@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from studio.audio.clip import Clip, Samples, write_wav
-from studio.audio.encode import StreamEncoder, StreamFormat
+from studio.audio.encode import StreamEncoder
+from studio.audio.formats import AudioFormat
 from studio.backends.espeak.backend import finish_clip
 from studio.backends.espeak.espeak_voices import find_package
 from studio.backends.espeak.worker_pool import EspeakWorker, Utterance
@@ -55,7 +56,7 @@ def test_finishing_a_line_of_the_draft_voice() -> None:
 
 def test_flac_is_compressed_as_it_comes() -> None:
     minute = a_minute()
-    encoder = StreamEncoder(StreamFormat.FLAC)
+    encoder = StreamEncoder(AudioFormat.FLAC)
 
     def ten_minutes() -> None:
         for _ in range(10):

@@ -17,8 +17,9 @@ import rpp
 import soundfile
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
-from studio.audio.encode import StreamFormat, encode_stream
+from studio.audio.encode import encode_stream
 from studio.audio.export import Caption
+from studio.audio.formats import AudioFormat
 from studio.audio.kept_loudness import identify_scene
 from studio.audio.loudness import measure_file_loudness, measure_loudness
 from studio.audio.mastering import Master, Mastering, parse_target
@@ -27,7 +28,7 @@ from studio.audio.timeline import SilencePart, TakePart, Timeline, lay_out, pan_
 from studio.errors import BadInput
 
 PANS = (-1.0, -0.4, 0.0, 0.7, 1.0)
-FILES = ("wav", "flac", "mp3", "opus", "m4a", "m4b")
+FILES = ("wav", "flac", "mp3", "opus", "m4a", "m4b", "aiff")
 RATE_HZ = STUDIO_RATE_HZ
 
 
@@ -225,7 +226,7 @@ def test_the_project_of_tracks_pans_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("audio_format", ["pcm", "wav", "aac", "flac", "mp3", "opus"])
 def test_a_finished_scene_is_sent_in_stereo(tmp_path: Path, audio_format: str) -> None:
     scene = lay(tmp_path, (-1.0,))
-    chosen = StreamFormat(audio_format)
+    chosen = AudioFormat(audio_format)
     data = b"".join(encode_stream(scene.mastered_blocks(Mastering()), chosen))
     if audio_format == "pcm":
         sound = np.frombuffer(data, dtype="<i2").reshape(-1, 2).T / 32_768

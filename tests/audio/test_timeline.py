@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from studio.audio.clip import BLOCK_SAMPLES, STUDIO_RATE_HZ, Clip, to_pcm16, write_wav
-from studio.audio.encode import AudioFormat, encode_blocks
+from studio.audio.encode import encode_blocks
+from studio.audio.formats import AudioFormat
 from studio.audio.timeline import (
     FailedPart,
     SilencePart,

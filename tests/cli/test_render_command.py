@@ -131,6 +131,15 @@ def test_tracks_are_a_zip_with_a_file_each_speaker(command: Command) -> None:
         assert archive.namelist() == ["01-Ida.wav", "02-Tom.wav", "labels.txt", "scene.rpp"]
 
 
+def test_a_file_beside_the_sound_never_replaces_another(command: Command) -> None:
+    script, beside = command.write("Ida: Good evening."), command.out.with_suffix(".srt")
+    assert command.run(script, "-o", str(beside), "--captions") == 2
+    assert f"-o {beside} can't be used: what comes beside" in command.stderr
+    assert not command.out.exists()
+    assert command.run(script, "-o", str(beside)) == 0
+    assert beside.exists()
+
+
 def test_captions_lie_beside_the_sound_and_gaps_move_them(command: Command) -> None:
     script = command.write(LONG_SCRIPT.replace("[pause:1s]\n", ""))
     assert command.run(script, "--captions", "--gap", "1") == 0
@@ -182,6 +191,19 @@ def test_a_scene_without_a_loudness_leaves_its_lines(
     assert "Save it at the original level" in command.stderr
     assert not command.out.exists()
     assert str(next(tmp_path.glob("tableread-*"))) in command.stderr
+
+
+def test_files_have_the_names_of_a_games_table(command: Command) -> None:
+    command.out = command.folder / "scene.zip"
+    table = (
+        "id,character,line,filename,max_duration\nVO_1,Ida,Halt!,b/halt.wav,0.1\nVO_2,Tom,Who?,,"
+    )
+    script = command.write(table, "game.csv")
+    assert command.run(script, "--names", "{file}") == 0
+    with zipfile.ZipFile(command.out) as archive:
+        assert archive.namelist() == ["scene.wav", "b/halt.wav", "VO_2.wav", "manifest.json"]
+    assert "Line 2 may not be right: " in command.stderr
+    assert "0.1 allowed." in command.stderr
 
 
 def test_segments_come_in_the_scripts_order_and_none_is_silent(command: Command) -> None:

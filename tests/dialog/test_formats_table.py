@@ -125,15 +125,42 @@ def test_what_cant_be_read_gets_one_message_with_place_and_remedy(text, said):
         read(text)
 
 
+@pytest.mark.parametrize(
+    ("heading", "cell", "allowed_s"),
+    [
+        ("max_duration", "1.5", 1.5),
+        ("Max Duration (ms)", "1500", 1.5),
+        ("maxDuration", "1,5", 1.5),
+        ("Max length", "2 s", 2.0),
+        ("max_duration", "0", None),
+    ],
+)
+def test_ids_file_names_and_lengths_stay_with_the_line(heading, cell, allowed_s):
+    imported = read(f'id;character;line;filename;{heading}\nVO_1;Guard;Halt!;"vo/1.wav";{cell}\n')
+    [line] = imported.dialog
+    allowed = {"max_duration": allowed_s} if allowed_s else {}
+    assert line.params == {"id": "VO_1", "file": "vo/1.wav", **allowed}
+    assert imported.notices == ()
+    written = export_dialog(imported.dialog, Format.CSV).decode()
+    assert list(read(written).dialog) == [line]
+
+
+def test_a_length_that_is_none_is_told_and_the_line_kept():
+    imported = read("character,line,max_duration\nGuard,Halt!,short\n")
+    assert list(imported.dialog) == [Speech("Guard", "Halt!")]
+    assert "2: The max duration “short” can't be read." in said(imported.notices[0])
+
+
 def test_a_column_of_numbers_is_no_text_and_the_file_s_name_no_recording():
     imported = read(
         "Line #,Role,Script,Direction,Take,Filename\n"
         "1,Bob,Hello.,angrily,1,bob_001\n2,Ann,Hi.,as if asleep,1,ann_001\n"
     )
     assert list(imported.dialog) == [
-        Speech("Bob", "(angrily) Hello."), Speech("Ann", "[direction: as if asleep] Hi.")
-    ]  # fmt: skip
-    assert [notice.message for notice in imported.notices] == ["The column “Filename” is left out."]
+        Speech("Bob", "(angrily) Hello.", params={"file": "bob_001"}),
+        Speech("Ann", "[direction: as if asleep] Hi.", params={"file": "ann_001"}),
+    ]
+    assert imported.notices == ()
 
 
 def test_a_file_in_a_row_without_text_is_a_recording():

@@ -54,6 +54,20 @@ def test_a_doubtful_segment_is_named_with_its_line_and_reason(
     assert list(rows[0]["at_s"]) == ["planned", "queued", "started", "generated", "saved"]
 
 
+def test_a_line_that_lasts_longer_than_it_may_is_told_once(open_studio: OpenStudio) -> None:
+    lines = (
+        line("All is [pause:2s] well.", max_duration=1.5),
+        line("All is well.", max_duration=30),
+        line("All is well."),
+    )
+    job = job_of(open_studio, WanderingDraft(), *lines)
+    lasts_s = round(sum(one.samples for one in job.records[:3]) / 24_000, 2)
+    [one] = find_segment_issues(job)
+    assert (one.segment_idx, one.line_number) == (0, 1)
+    assert [(issue.kind, issue.figure) for issue in one.issues] == [("over", lasts_s)]
+    assert one.message == f"{lasts_s:g} s, 1.5 allowed."
+
+
 def test_a_voice_is_compared_with_itself_once_there_are_eight(open_studio: OpenStudio) -> None:
     class Fading(WanderingDraft):
         """Whispers one line."""

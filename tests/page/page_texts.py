@@ -15,13 +15,19 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 from server_texts import list_all_texts, server_texts
 
-PAGE = Path(__file__).resolve().parents[2] / "assets" / "page"
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from studio.audio.formats import FILE_FORMATS  # noqa: E402
+
+PAGE = ROOT / "assets" / "page"
 ATTRIBUTES = frozenset({"aria-label", "title", "placeholder", "alt", "data-empty"})
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _STRING = re.compile(r'"([^"]+)"')
@@ -118,6 +124,9 @@ def page_texts() -> dict[str, str]:
     for path in sorted(PAGE.rglob("*.html")):
         for said in texts_of_html(path.read_text(encoding="utf-8")):
             found.setdefault(said, path.name)
+    for one in FILE_FORMATS:  # a name of letters is the same everywhere
+        if "," in one.encoding.title:
+            found.setdefault(one.encoding.title, "formats.py")
     for path in sorted(PAGE.rglob("*.js")):
         for said in texts_of_script(path.read_text(encoding="utf-8")):
             found.setdefault(said, path.name)

@@ -304,10 +304,10 @@ def test_lines_that_fail_or_may_not_be_right_are_named(client: httpx.Client) -> 
     ("asked", "status", "kind", "param", "code"),
     [
         ({"input": ""}, 400, "invalid_request_error", "input", None),
-        ({"input": "x", "model": "none"}, 404, "not_found_error", None, "NotFound"),
+        ({"input": "x", "model": "none"}, 404, "not_found_error", "model", "NotFound"),
         ({"input": "x", "speed": 9}, 400, "invalid_request_error", "speed", None),
         ({"input": "…"}, 400, "invalid_request_error", None, "BadInput"),
-        ({"input": "x", "ref_audio": "a"}, 400, "invalid_request_error", None, "BadInput"),
+        ({"input": "x", "ref_audio": "a"}, 400, "invalid_request_error", "ref_audio", "BadInput"),
     ],
 )
 def test_errors_of_the_speech_api(

@@ -180,6 +180,20 @@ def test_accepting_a_take_is_kept_and_is_a_step_of_undo(
     assert again.projects.open(project_id).document.accepted_takes == (take_id,)
 
 
+def test_a_take_is_told_that_is_longer_than_its_line_may_be(studio: Studio) -> None:
+    session = project(studio)
+    rendered(session)
+    first = session.list_views()[0]
+    assert first.issues == ()
+    fields = {"params": {"max_duration": 0.25, "file": "a/b.wav"}}
+    session.edit(ops({"op": "set", "line_ids": [first.line.line_id], "fields": fields}), IDA, 0)
+    view = session.list_views()[0]
+    lasts_s = round(view.take.samples / 24_000, 2)
+    assert (view.state, view.take) == ("ready", first.take)  # none of them is heard
+    assert [one.message for one in view.issues] == [f"{lasts_s:g} s, 0.25 allowed."]
+    assert session.find_issues(view.take) == view.issues
+
+
 def manifest(session: ProjectSession, path: Path) -> list[dict]:
     build_scene(session).write(path)
     with zipfile.ZipFile(path) as archive:

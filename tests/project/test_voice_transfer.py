@@ -14,7 +14,8 @@ from project_scenes import IDA, ops, rendered
 from scenes import dialog_of
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
-from studio.audio.encode import AudioFormat, encode
+from studio.audio.encode import encode
+from studio.audio.formats import AudioFormat
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import AudioRejected, BadInput, Conflict, EngineBusy, NotFound, StorageFailed
 from studio.project.project_file import write_archive

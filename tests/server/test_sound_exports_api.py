@@ -42,7 +42,11 @@ def client(studio: Studio) -> Iterator[TestClient]:
 
 @pytest.fixture
 def session(studio: Studio) -> ProjectSession:
-    session = studio.projects.create("A/B “scene”", read_dialog_text(SCRIPT).dialog)
+    return rendered(studio, "A/B “scene”", SCRIPT)
+
+
+def rendered(studio: Studio, name: str, script: str) -> ProjectSession:
+    session = studio.projects.create(name, read_dialog_text(script).dialog)
     session.render(None)
     deadline = time.monotonic() + PATIENCE_S
     while session.busy:
@@ -76,6 +80,22 @@ def test_a_file_is_begun_followed_and_fetched(client: TestClient, session: Proje
     assert client.get(f"{at}/file").content == file.content
     assert client.delete(at).status_code == 204
     assert client.get(at).status_code == client.get(f"{at}/file").status_code == 404
+
+
+def test_lines_have_the_names_of_another_program(client: TestClient, studio: Studio) -> None:
+    script = "[Ida | id:VO_1 | file:barks/a.wav] Halt!\n[Tom | id:VO_2 | file:barks/a.wav] Who?"
+    session = rendered(studio, "Game", script)
+    for names, wanted in (
+        ("{id}", ["VO_1.wav", "VO_2.wav"]),
+        ("{file}", ["barks/a.wav", "barks/a-2.wav"]),
+    ):
+        body = finished(client, session, format="zip", names=names)
+        at = f"projects/{session.project_id}/exports/{body['export_id']}/file"
+        with zipfile.ZipFile(io.BytesIO(client.get(at).content)) as archive:
+            assert archive.namelist() == ["scene.wav", *wanted, "manifest.json"]
+    assert body["measured"]["remarks"] == [
+        "Two files would be “barks/a.wav”; one is saved as “barks/a-2.wav”."
+    ]
 
 
 def test_tracks_come_as_a_zip(client: TestClient, session: ProjectSession) -> None:

@@ -310,6 +310,26 @@ def test_a_level_is_at_most_12_db_more_or_30_less(
     assert client.post("/v1/dialogs", json=body).status_code == status
 
 
+def test_a_zip_has_the_names_of_another_program(client: TestClient) -> None:
+    said = {"type": "speech", "speaker_id": "Ida", "text": "Who goes there?"}
+    items = [
+        said | {"id": "VO_1", "file": "barks/guard.wav", "max_duration": 0.5},
+        said | {"params": {"id": "VO_2", "max_duration": 90}},
+    ]
+    dialog = rendered(client, input=items)
+    assert [(one["line"], one["kinds"]) for one in dialog["doubtful"]] == [(1, ["over"])]
+    at = f"/v1/dialogs/{dialog['id']}/audio"
+    for names, wanted in (("{file}", "barks/guard.wav VO_2.wav"), ("{id}", "VO_1.wav VO_2.wav")):
+        answer = client.get(at, params={"zip": "lines", "names": names})
+        with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+            assert archive.namelist() == ["scene.wav", *wanted.split(), "manifest.json"]
+            rows = json.loads(archive.read("manifest.json"))["segments"]
+        assert [row["id"] for row in rows] == ["VO_1", "VO_2"]
+    refused = client.post("/v1/dialogs", json={"input": [said | {"max_duration": "short"}]})
+    assert refused.status_code == 400
+    assert "max_duration is the most seconds" in refused.text
+
+
 def test_a_zip_has_the_lines_with_captions_and_what_podcasts_have(client: TestClient) -> None:
     dialog = rendered(client, input=LONG_SCRIPT, gap_s=0.5)
     at = f"/v1/dialogs/{dialog['id']}/audio"

@@ -23,6 +23,7 @@ from gated import GatedDraft
 from live import live
 from scenes import OpenStudio, dialog_of, finish
 from speech_client import FORMATS, TEXT, app_of, curl, duration_s, events_of
+from voice_like import voice_like
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, write_wav
 from studio.backends.base import Capabilities, Conditioning, SpeechRequest
@@ -303,6 +304,87 @@ def test_what_cannot_be_used_is_refused_in_openais_shape(client: TestClient, bod
     assert error["type"] == "invalid_request_error"
     assert error["message"].endswith(".")
     assert set(error) == {"message", "type", "param", "code"}
+
+
+def test_an_unknown_voice_is_404_with_the_nearest_names(
+    client: TestClient, studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    studio.speakers.add("Marguerite", sample=voice_like(1))
+    answer = client.post("/v1/audio/speech", json={"input": TEXT, "voice": "Margerite"})
+    assert answer.status_code == 404
+    error = answer.json()["error"]
+    assert error["message"].startswith("There is no voice “Margerite”; there is “Marguerite”")
+    assert (error["type"], error["param"], error["code"]) == (
+        "not_found_error",
+        "voice",
+        "NotFound",
+    )
+    body = {"input": "Ida: Oh.", "voices": {"Ida": "Margerite"}}
+    error = client.post("/v1/dialogs", json=body).json()["error"]
+    assert error["param"] == "voices.Ida"
+    for known in ({}, {"voice": "alloy"}, {"voice": "Nova"}, {"voice": {"id": "marguerite"}}):
+        speak(client, **known)
+    monkeypatch.setattr(studio, "options", replace(studio.options, any_voice=True))
+    speak(client, voice="Margerite")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"model": "tts-1-1106"},
+        {"model": "tts-1-hd-1106"},
+        {"model": "gpt-4o-mini-tts-2025-12-15"},
+        {"n": 1, "max_chunk_len": 200, "streaming_strategy": "token"},
+    ],
+)
+def test_what_known_clients_send_is_taken(client: TestClient, sent: dict) -> None:
+    speak(client, **sent)
+
+
+def test_an_empty_format_is_the_usual_one(client: TestClient) -> None:
+    answer = client.post("/v1/audio/speech", json={"input": TEXT, "response_format": ""})
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "audio/mpeg")
+
+
+@pytest.mark.parametrize(
+    ("address", "body", "param", "said"),
+    [
+        ("audio/speech", {"input": ""}, "input", "can't be used"),
+        ("audio/speech", {"input": "Oh.", "nope": 1}, "nope", "no parameter “nope”"),
+        ("audio/speech", {"input": "Oh.", "params": {"nope": 1}}, "params.nope", "no parameter"),
+        ("audio/speech", {"input": "Oh.", "params": {"speed": 99}}, "params.speed", "speed"),
+        ("audio/speech", {"input": "Oh.", "model": "nope"}, "model", "no model “nope”"),
+        ("audio/speech", {"input": "Oh.", "ref_audio": "nope"}, "ref_audio", "data URL"),
+        ("dialogs", {"input": [{"type": "speech"}]}, "input", "lacks"),
+        ("dialogs", {"input": "A: B", "params": {"nope": 1}}, "params.nope", "no parameter"),
+        (
+            "dialogs",
+            {"input": "A: B", "characters": {"A": {"params": {"nope": 1}}}},
+            "characters.A.params.nope",
+            "no parameter",
+        ),
+    ],
+)
+def test_an_error_names_the_path_of_its_field(
+    client: TestClient, address: str, body: dict, param: str, said: str
+) -> None:
+    error = client.post(f"/v1/{address}", json=body).json()["error"]
+    assert error["param"] == param
+    assert said in error["message"]
+
+
+def test_a_body_that_is_no_json_and_a_wrong_method_are_told_in_words(client: TestClient) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = client.post("/v1/audio/speech", content='{"input": "Oh', headers=headers)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (400, None)
+    assert error["message"].startswith("The body is no JSON: Unterminated string")
+    assert error["message"].endswith("at character 10.")
+    wrong = client.get("/v1/audio/speech")
+    assert (wrong.status_code, wrong.json()["error"]["message"]) == (
+        405,
+        "GET can't be used at this address.",
+    )
 
 
 def test_a_full_queue_is_429_at_once(open_studio: OpenStudio) -> None:

@@ -15,8 +15,6 @@ import { CoverChoice } from "./cover_choice.js";
 
 const KEPT = "tableread.sound";
 const ZIPS = new Set(["zip", "tracks"]);
-const COVERED = new Set(["mp3", "flac", "m4a", "m4b", "opus"]);
-const LOSSY = new Set(["mp3", "m4a", "m4b", "opus"]);
 
 /** The export of the scene's audio: the studio writes it, the page shows the progress, the browser downloads it. */
 export class SoundExport {
@@ -72,9 +70,10 @@ export class SoundExport {
 
   /** What can be chosen depends on the format. */
   #showParts() {
-    setHidden(byId("sound-kbps-part"), !LOSSY.has(this.#format.value));
+    const { lossy, covered } = this.#format.selectedOptions[0].dataset;
+    setHidden(byId("sound-kbps-part"), lossy === undefined);
     setHidden(byId("sound-names-part"), this.#format.value !== "zip");
-    setHidden(byId("cover-part"), !COVERED.has(this.#format.value));
+    setHidden(byId("cover-part"), covered === undefined);
   }
 
   /** The whole scene or one of its sections. */
@@ -102,7 +101,7 @@ export class SoundExport {
     localStore.set(KEPT, JSON.stringify({ ...chosen, lufs, kbps, names, captions }));
     const loudness = chosen.loudness === "other" ? lufs : chosen.loudness;
     const more = {};
-    if (kbps && LOSSY.has(chosen.format)) more.kbps = Number(kbps);
+    if (kbps && "lossy" in this.#format.selectedOptions[0].dataset) more.kbps = Number(kbps);
     if (chosen.format === "zip") more.names = names;
     if (ZIPS.has(chosen.format)) Object.assign(more, { podcast: true, captions });
     if (this.#section.value) more.section = this.#section.value;

@@ -15,7 +15,8 @@ from urllib.parse import quote
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from studio.audio.clip import Clip
-from studio.audio.encode import AudioFormat, encode
+from studio.audio.encode import encode
+from studio.audio.formats import AudioFormat
 from studio.backends.qwen3.checkpoint import Checkpoint
 from studio.backends.remote.server_faults import Garbled, Refused
 from studio.dialog.model import name_key

@@ -69,8 +69,8 @@ def decode_text(data: bytes, name: str, remarks: ImportNotices) -> str:
     """
     if len(data) > MAX_SCRIPT_BYTES:
         raise ScriptError(
-            f"“{name}” has {len(data) / 1e6:.1f} MB; a dialog has at most "
-            f"{MAX_SCRIPT_BYTES // 1_000_000} MB. Divide it into parts."
+            f"“{name}” has more than {MAX_SCRIPT_BYTES // 1_000_000} MB, the most that a dialog may"
+            " have. Divide it into parts."
         )
     _refuse_documents(data, name)
     text = _decoded(data, name, remarks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Container, Iterable, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -38,7 +39,7 @@ from studio.dialog.model import (
     paragraph,
     with_place,
 )
-from studio.dialog.planning import LINE_ID
+from studio.dialog.planning import FILE_NAME, LINE_ID, MAX_DURATION
 from studio.dialog.script import parse_header
 from studio.dialog.tags import cut_pauses
 from studio.errors import ScriptError
@@ -61,6 +62,7 @@ class Role(StrEnum):
     DIRECTION = "direction"
     FILE = "file"
     """In sheets for voice actors the name of the recording to be made; alone in a row, audio."""
+    MAX_DURATION = "max duration"
     IGNORED = ""
 
 
@@ -85,6 +87,7 @@ _HEADINGS = {
     Role.UNSPOKEN: "unspoken",
     Role.AUDIO: "audio audiofile audiopath path",
     Role.FILE: "file filename wav wavfile voicefile vofile outputfile",
+    Role.MAX_DURATION: "maxduration maximumduration durationlimit maxlength maxseconds timelimit",
     Role.ID: "id lineid stringid textid dialogueid dialogid key stringkey",
     Role.DIRECTION: "direction directions delivery emotion acting actingnotes performancenotes "
     "moodnotes emotiontone how tone regie regieanweisung",
@@ -432,25 +435,20 @@ class _Table:
 
     def add_all(self, rows: Iterable[Row]) -> None:
         kept = [self._fit_row(row) for row in rows]
-        self._leave_files(kept)
+        self._find_recordings(kept)
         params = self._find_param_columns(kept)
         for row in kept:
             with with_place(row.line_number):
                 self._add(row, params)
 
-    def _leave_files(self, rows: list[Row]) -> None:
+    def _find_recordings(self, rows: list[Row]) -> None:
         """A file beside a text is the name of a recording to be made, and isn't played."""
-        if Role.FILE not in self._columns:
-            return
-        names_output = any(
+        is_named = any(
             self._get_cell(row, Role.FILE).strip() and self._get_cell(row, Role.TEXT).strip()
             for row in rows
         )
-        column = self._columns.pop(Role.FILE)
-        if names_output:
-            self._remarks.add(_LEFT_COLUMN.format(self._headings[column][:40]), 1)
-        else:
-            self._columns.setdefault(Role.AUDIO, column)
+        if Role.FILE in self._columns and not is_named:
+            self._columns.setdefault(Role.AUDIO, self._columns.pop(Role.FILE))
 
     def _find_param_columns(self, rows: list[Row]) -> dict[int, str]:
         """Columns of the backend's parameters: unknown headings over plain values."""
@@ -521,14 +519,16 @@ class _Table:
         return row.cells[column] if column < len(row.cells) else ""
 
     def _add_pause(self, row: Row, role: Role) -> None:
-        if not (written := self._get_cell(row, role).strip().replace(",", ".")):
-            return
+        if written := self._get_cell(row, role).strip().replace(",", "."):
+            self.builder.silence(self._read_seconds(written, role), row.line_number)
+
+    def _read_seconds(self, written: str, role: Role) -> float:
         unit = "ms" if is_in_milliseconds(self._headings[self._columns[role]]) else ""
-        tag = f"[pause:{written}{unit if written[-1:].isdigit() else ''}]"
-        for duration_s in cut_pauses(tag):
-            if not isinstance(duration_s, float):
-                raise ScriptError(f"The pause “{written[:40]}” can't be read. Write seconds: 1.5")
-            self.builder.silence(duration_s, row.line_number)
+        with suppress(ScriptError) if role is Role.MAX_DURATION else nullcontext():
+            match cut_pauses(f"[pause:{written}{unit if written[-1:].isdigit() else ''}]"):
+                case [float(duration_s)]:
+                    return duration_s
+        raise ScriptError(f"The {role} “{written[:40]}” can't be read. Write seconds: 1.5")
 
     def _read_attributes(self, row: Row, params: dict[int, str]) -> Attributes:
         cells = {
@@ -538,10 +538,15 @@ class _Table:
         }
         pairs = [f"{key}:{cell}" for key, cell in cells.items()]
         given: dict[str, ParamValue] = dict(parse_attributes(pairs).params)
-        line_id = unescape_formula(self._get_cell(row, Role.ID).strip())
-        if line_id and not _NUMBER.fullmatch(line_id):
+        for role, name in ((Role.ID, LINE_ID), (Role.FILE, FILE_NAME)):
+            written = unescape_formula(self._get_cell(row, role).strip())
+            if written and (role is Role.FILE or not _NUMBER.fullmatch(written)):
+                with self._remarks.leaving_out(row.line_number):
+                    given[name] = check_param(name, written)
+        if written := self._get_cell(row, Role.MAX_DURATION).strip().replace(",", "."):
             with self._remarks.leaving_out(row.line_number):
-                given[LINE_ID] = check_param(LINE_ID, line_id)
+                if allowed_s := self._read_seconds(written, Role.MAX_DURATION):
+                    given[MAX_DURATION] = allowed_s
         language, seed = self._language, None
         if written := self._get_cell(row, Role.LANGUAGE).strip():
             with self._remarks.leaving_out(row.line_number):

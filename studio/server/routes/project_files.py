@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -18,6 +18,7 @@ from pydantic import Field
 from starlette.datastructures import UploadFile
 
 from studio.audio.export import FILE_NAMES, check_names
+from studio.audio.formats import FileSuffix
 from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering
 from studio.audio.podcast_files import PODCAST_FILES
@@ -69,7 +70,13 @@ from studio.services.studio import Studio
 from studio.storage.disk import Disk, storage_errors
 from studio.storage.workspace import EXPORTS
 
-SoundFormat = Literal["wav", "flac", "mp3", "opus", "m4a", "m4b", "zip", "tracks"]
+if TYPE_CHECKING:
+    SoundFormat = str
+    ExportFormat = str
+else:
+    SoundFormat = Literal[FileSuffix, "zip", "tracks"]
+    _OTHERS = ("tableread", *map(str, (*Format, *TimingFormat)), *PODCAST_FILES)
+    ExportFormat = Literal[(SoundFormat, *_OTHERS)]
 
 
 class SoundBody(RequestBody):
@@ -130,13 +137,6 @@ def loudness_body(loudness: Loudness, choice: ExportOptions) -> dict[str, Any]:
 
 project_file_routes = APIRouter(prefix="/studio/projects")
 
-ExportFormat = Literal[
-    "tableread", "txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl",
-    "wav", "flac", "mp3", "opus", "m4a", "m4b", "zip", "tracks",
-    "words.json", "TextGrid", "rhubarb.tsv", "rhubarb.zip", "words.vtt", "sentences.vtt",
-    "words.srt", "sentences.srt", "captions.vtt", "captions.srt", "chapters.json",
-    "transcript.json",
-]  # fmt: skip
 
 _SCRIPTS = frozenset(Format)
 _TIMINGS = frozenset(TimingFormat)
@@ -387,7 +387,9 @@ def _export_body(export: SceneExport) -> dict[str, Any]:
     loudness = export.loudness
     measured = None if loudness is None else loudness_body(loudness, export.spec.options)
     if measured is not None:
-        measured["remarks"] += describe_left_out(export.spec.scene)
+        spec = export.spec
+        measured["remarks"] += describe_left_out(spec.scene)
+        measured["remarks"] += spec.scene.describe_names(spec.suffix, spec.options)
     return {
         "export_id": export.export_id,
         "state": export.state.value,

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
 
-from studio.audio.encode import StreamFormat, encode_stream
+from studio.audio.encode import encode_stream
 from studio.audio.file_tags import Cover
+from studio.audio.formats import AudioFormat
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.items import parse_items
@@ -35,7 +36,7 @@ from studio.engine.job import (
     build_scene,
     find_segment_issues,
 )
-from studio.errors import BadInput, Conflict, NotFound
+from studio.errors import BadInput, Conflict, NotFound, about
 from studio.hearing.timing_files import TimingFormat, write_scene_captions, write_timing
 from studio.project.characters import PLAIN, Character, change_character
 from studio.server.policies import DiskUse, PerStudio, RequestClass, StudioDep, speech_policy
@@ -125,15 +126,15 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
     }
 }
 AUDIO_CONTENT: dict[str, dict[str, Any]] = {
-    audio_format.media_type: {"schema": {"type": "string", "format": "binary"}}
-    for audio_format in StreamFormat
+    one.encoding.media_type: {"schema": {"type": "string", "format": "binary"}}
+    for one in AudioFormat
 }
 """Audio of any format as an OpenAPI document has it."""
 
 _AUDIO: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The whole dialog; lines that failed are left out.",
-        "content": AUDIO_CONTENT,
+        "content": AUDIO_CONTENT | {"application/zip": {}},
     }
 }
 
@@ -160,14 +161,20 @@ def begin(
     studio: StudioDep, store: DialogStoreDep, body: DialogBody
 ) -> DialogCard | StreamingResponse:
     """Render a dialog; with `stream`, the response is its progress as events."""
-    backend = backend_for(studio, body.model)
-    params = backend.capabilities.check_params(backend.title, body.params)
-    dialog, notices, title = _dialog(body)
-    check_speaker_count(len(dialog.speakers()))
-    check_settings(dialog, backend, studio.backends().values())
+    with about("model"):
+        backend = backend_for(studio, body.model)
+    with about("params"):
+        params = backend.capabilities.check_params(backend.title, body.params)
+    with about("input"):
+        dialog, notices, title = _dialog(body)
+        check_speaker_count(len(dialog.speakers()))
+        check_settings(dialog, backend, studio.backends().values())
     characters = _read_characters(body, backend)
     dialog = _with_params(dialog, params, characters)
-    voices = {name: named_voice(studio, backend, one) for name, one in body.voices.items()}
+    voices = {}
+    for name, one in body.voices.items():
+        with about(f"voices.{name}"):
+            voices[name] = named_voice(studio, backend, one)
     entries = check_pronunciations(one.entry() for one in body.pronunciations)
     options = SpeechOptions(
         backend.name,
@@ -230,9 +237,7 @@ def audio(
     )
     if sound.streamed is not None:
         blocks = scene.mastered_blocks(stream.mastering)
-        return StreamingResponse(
-            encode_stream(blocks, sound.streamed), media_type=sound.streamed.media_type
-        )
+        return StreamingResponse(encode_stream(blocks, sound.streamed), media_type=sound.media_type)
     left, options = unless_left(request), sound.to_options(stream.mastering)
     return make_file(
         studio,
@@ -332,7 +337,8 @@ def _read_characters(body: DialogBody, backend: Backend) -> dict[str, Character]
     """Settings of characters; they go before the parameters for all lines."""
     found = {}
     for name, one in body.characters.items():
-        params = backend.capabilities.check_params(backend.title, one.params)
+        with about(f"characters.{name}.params"):
+            params = backend.capabilities.check_params(backend.title, one.params)
         merged = {**body.params, **params}
         fields = {"params": merged, "level_db": one.level_db, "pan": one.pan}
         found[name_key(clean_name(name))] = change_character(PLAIN, fields)

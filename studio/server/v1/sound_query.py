@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from studio.audio.encode import AudioFormat, StreamFormat
 from studio.audio.export import FILE_NAMES, check_names
+from studio.audio.formats import AudioFormat
 from studio.audio.mastering import Mastering
 from studio.audio.scene_file import ExportOptions
 
@@ -17,7 +17,7 @@ class SoundQuery(BaseModel):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    audio_format: StreamFormat = Field(StreamFormat.WAV, alias="format")
+    audio_format: AudioFormat = Field(AudioFormat.WAV, alias="format")
     zipped: Literal["lines", "tracks"] | None = Field(
         None,
         alias="zip",
@@ -33,8 +33,8 @@ class SoundQuery(BaseModel):
     names: str = Field(
         FILE_NAMES,
         max_length=100,
-        description="Of a zip's files, from `{number}`, `{segment}`, `{id}`, `{speaker}` and "
-        "`{words}`.",
+        description="Of a zip's files, from `{number}`, `{segment}`, `{id}`, `{file}`, `{speaker}` "
+        "and `{words}`; `/` makes folders.",
     )
     podcast: bool = Field(
         False, description="Whether a zip has chapters and transcript as podcasts have them."
@@ -42,9 +42,9 @@ class SoundQuery(BaseModel):
     captions: bool = Field(False, description="Whether a zip has `scene.srt` and `scene.vtt`.")
 
     @property
-    def streamed(self) -> StreamFormat | None:
+    def streamed(self) -> AudioFormat | None:
         """The format of audio that is sent while it is encoded; None for a file."""
-        is_file = self.zipped is not None or self.audio_format.value in set(AudioFormat)
+        is_file = self.zipped is not None or self.audio_format.encoding.is_file
         return None if is_file else self.audio_format
 
     @property
@@ -55,7 +55,7 @@ class SoundQuery(BaseModel):
     @property
     def media_type(self) -> str:
         """Of the response."""
-        return "application/zip" if self.zipped else self.audio_format.media_type
+        return "application/zip" if self.zipped else self.audio_format.encoding.media_type
 
     def to_options(self, mastering: Mastering) -> ExportOptions:
         """The same as export options.

@@ -20,7 +20,7 @@ from studio.audio.encode import StreamEncoder, Tempo
 from studio.dialog.directions import cut_directions
 from studio.dialog.model import Dialog, Speech, paragraph
 from studio.engine.engine import Render
-from studio.errors import StudioError
+from studio.errors import StudioError, about
 from studio.hearing.timing_files import TimedLine, place_in_scene
 from studio.hearing.word_aligner import WordAligner
 from studio.hearing.written_words import place_in_written
@@ -83,7 +83,7 @@ async def speech(studio: StudioDep, body: SpeechBody, request: Request) -> Respo
     if not has_sound:
         return Response(status_code=_CLIENT_CLOSED)
     as_events = body.stream_format == "sse"
-    media_type = "text/event-stream" if as_events else body.response_format.media_type
+    media_type = "text/event-stream" if as_events else body.response_format.encoding.media_type
     headers = {"X-Sample-Rate": str(STUDIO_RATE_HZ), "Cache-Control": "no-store"}
     chunks = spoken.events() if as_events else spoken.audio()
     return _Closing(reading.render, chunks, media_type=media_type, headers=headers)
@@ -91,10 +91,11 @@ async def speech(studio: StudioDep, body: SpeechBody, request: Request) -> Respo
 
 def begin_speech(studio: Studio, body: SpeechBody) -> SpeechStream:
     """Submit a request's text to the engine."""
-    backend = backend_for(studio, body.model)
+    with about("model"):
+        backend = backend_for(studio, body.model)
     voice = voice_for(studio, backend, body)
     language = language_for(backend, body.language)
-    params = backend.capabilities.check_params(backend.title, body.engine_params)
+    params = body.check_params(backend)
     line = Speech(voice.speaker, paragraph(body.input), language, params=params, line_number=1)
     options = SpeechOptions(backend.name, body.seed, {voice.speaker: voice})
     return SpeechStream(studio, Dialog((line,)), options, needs_files=False)

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
+from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -23,16 +25,17 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from studio.audio.clip import Clip
 from studio.audio.decode import DecodeLimits
-from studio.audio.encode import MAX_SPEED, MIN_SPEED, StreamFormat
+from studio.audio.encode import MAX_SPEED, MIN_SPEED
+from studio.audio.formats import AudioFormat
 from studio.audio.guarded_decode import decode_guarded
 from studio.backends.base import Backend, Preset, canonical_name
 from studio.backends.registry import offer_of
 from studio.dialog.attributes import MAX_PARAMS, MAX_SEED
 from studio.dialog.gaps import MAX_GAP_S, NATURAL_GAP_S
-from studio.dialog.model import clean_name
+from studio.dialog.model import ParamValue, clean_name
 from studio.dialog.pronunciation import MAX_PRONUNCIATIONS
 from studio.engine.job import MAX_TRIES
-from studio.errors import BadInput, EngineBusy, ModelUnavailable, NotFound, SampleRejected
+from studio.errors import BadInput, EngineBusy, ModelUnavailable, NotFound, SampleRejected, about
 from studio.project.ops import PronunciationFields
 from studio.server.transfers import LoudnessChoice
 from studio.server.v1.timing_bodies import Granularity
@@ -53,10 +56,10 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 Format = Annotated[
-    StreamFormat,
-    BeforeValidator(lambda one: one.lower() if isinstance(one, str) else one),
+    AudioFormat,
+    BeforeValidator(lambda one: one.lower() or "mp3" if isinstance(one, str) else one),
 ]
-"""A format in small letters or capitals."""
+"""A format in small letters or capitals; nothing is OpenAI's default."""
 
 
 class VoiceId(BaseModel):
@@ -70,10 +73,11 @@ Params = Annotated[dict[str, Any], Field(max_length=MAX_PARAMS)]
 
 OTHERS_FIELDS = frozenset((
     "allowed_custom_voice", "backend", "background_prompt", "batch_size", "chunk_method",
-    "download_format", "extra_params", "initial_codec_chunk_frames", "lang_code", "max_new_tokens",
-    "metadata", "normalization_options", "non_streaming_mode", "output_format", "prompt",
-    "return_download_link", "return_timestamps", "sample_rate", "speaker_embedding", "stream",
-    "stream_options", "user", "voice_settings", "volume_multiplier", "x_vector_only_mode",
+    "download_format", "extra_params", "initial_codec_chunk_frames", "lang_code", "max_chunk_len",
+    "max_new_tokens", "metadata", "n", "normalization_options", "non_streaming_mode",
+    "output_format", "prompt", "return_download_link", "return_timestamps", "sample_rate",
+    "speaker_embedding", "stream", "stream_options", "streaming_strategy", "user",
+    "voice_settings", "volume_multiplier", "x_vector_only_mode",
 ))  # fmt: skip
 """What clients of other speech servers send along; it is ignored."""
 
@@ -97,15 +101,15 @@ class SpeechBody(RequestFields):
     input: str = Field(min_length=1, max_length=MAX_INPUT_CHARS, description="The text.")
     model: Name | None = Field(
         None,
-        description="A backend's name; `tts-1`, `tts-1-hd`, `gpt-4o-mini-tts` or none mean the "
-        "studio's own choice.",
+        description="A backend's name; `tts-1`, `tts-1-hd`, `gpt-4o-mini-tts`, dated or not, or "
+        "none mean the studio's own choice.",
     )
     voice: Name | VoiceId | None = Field(
         None,
-        description="A voice of GET /v1/audio/voices, or any name where the backend has a built-in "
-        "voice.",
+        description="A voice of GET /v1/audio/voices, or one of OpenAI's; any name with "
+        "`TABLEREAD_ANY_VOICE`.",
     )
-    response_format: Format = Field(StreamFormat.MP3, description="`pcm` is s16le, mono, 24 kHz.")
+    response_format: Format = Field(AudioFormat.MP3, description="`pcm` is s16le, mono, 24 kHz.")
     speed: Speed = Field(1.0, description="At the same pitch.")
     instructions: str | None = Field(
         None, max_length=5_000, description="How to speak, or what the voice is like."
@@ -135,11 +139,13 @@ class SpeechBody(RequestFields):
             raise ValueError("timestamp_granularities needs stream_format sse")
         return self
 
-    @property
-    def engine_params(self) -> dict[str, Any]:
-        """The engine's parameters, wherever in the request they stand."""
+    def check_params(self, backend: Backend) -> dict[str, ParamValue]:
+        """The engine's parameters, wherever in the request they stand, as it checks them."""
+        check = partial(backend.capabilities.check_params, backend.title)
         extra = {k: v for k, v in (self.model_extra or {}).items() if k not in OTHERS_FIELDS}
-        return extra | self.params
+        with about("params"):
+            params = check(self.params)
+        return check(extra) | params
 
     @property
     def voice_name(self) -> str | None:
@@ -385,8 +391,8 @@ OPENAI_VOICES = (
 DEFAULT = "alloy"
 """The voice of a request that names none."""
 
-OWN_CHOICE = frozenset({"tts-1", "tts-1-hd", "gpt-4o-mini-tts"})
-"""OpenAI's model names, for which the studio chooses a backend itself."""
+OWN_CHOICE = re.compile(r"(?:tts-1|tts-1-hd|gpt-4o-mini-tts)(?:-\d{4}(?:-\d\d-\d\d)?)?", re.ASCII)
+"""OpenAI's model names, dated or not, for which the studio chooses a backend itself."""
 
 
 def backend_for(studio: Studio, model: str | None) -> Backend:
@@ -396,7 +402,7 @@ def backend_for(studio: Studio, model: str | None) -> Backend:
         NotFound: There is no such model.
         ModelUnavailable: It can't speak here now.
     """
-    name = studio.backend_name if model is None or model in OWN_CHOICE else model
+    name = studio.backend_name if model is None or OWN_CHOICE.fullmatch(model) else model
     backend = studio.backends().get(canonical_name(name))
     if backend is None:
         raise NotFound(f"There is no model “{name}” here. GET /v1/models lists those there are.")
@@ -412,30 +418,34 @@ def voice_for(studio: Studio, backend: Backend, body: SpeechBody) -> Voice:
     Raises:
         BadInput: The backend has no such voice, or can't make one from what the request gives.
     """
-    _check_task(backend, body)
+    with about("task_type"):
+        _check_task(backend, body)
     name = body.voice_name
     if body.ref_audio is not None:
-        return Voice(_name(name or DEFAULT), read_reference(body.ref_audio, body.ref_text))
+        with about("ref_audio"):
+            return Voice(_name(name or DEFAULT), read_reference(body.ref_audio, body.ref_text))
     if body.task_type == "VoiceDesign":
         return Voice(_name(name or DEFAULT), description=body.instructions)
     presets = backend.capabilities.presets
     if name is None and presets and not backend.capabilities.builtin_voice:
         name = presets[0].preset_id
-    voice = named_voice(studio, backend, name or DEFAULT)
+    with about("voice"):
+        voice = named_voice(studio, backend, name or DEFAULT)
     if voice.preset is not None and body.instructions:
         # How to speak; a backend that takes no instructions ignores them.
         return replace(voice, description=body.instructions)
     return voice
 
 
-def named_voice(studio: Studio, backend: Backend, written: str) -> Voice:
+def named_voice(studio: Studio, backend: Backend, written: str, *, any_name: bool = False) -> Voice:
     """A voice by its name: the library's speaker, a preset, or the built-in voice.
 
     One of OpenAI's names is what the studio's options say, and else one of the voices there are,
-    always the same while those stay.
+    always the same while those stay. With `any_name`, or where the studio's options say so, a name
+    that no voice has is one of a built-in voice.
 
     Raises:
-        BadInput: Neither the library nor the backend has it.
+        NotFound: Neither the library nor the backend has it, and there are others.
         SampleRejected: The speaker's sample can't be used.
     """
     name = _name(written)
@@ -445,15 +455,23 @@ def named_voice(studio: Studio, backend: Backend, written: str) -> Voice:
         found = _find_voice(studio, backend, chosen) if chosen else None
     if found is not None:
         return found
-    if backend.capabilities.builtin_voice:
+    is_openai = name.casefold() in OPENAI_VOICES
+    any_name = any_name or is_openai or studio.options.any_voice
+    if backend.capabilities.builtin_voice and any_name:
         return Voice(name)
-    if name.casefold() in OPENAI_VOICES and (usable := _list_usable(studio, backend)):
+    if is_openai and (usable := _list_usable(studio, backend)):
         chosen = usable[OPENAI_VOICES.index(name.casefold()) % len(usable)]
         if (found := _find_voice(studio, backend, chosen)) is not None:
             return found
-    raise BadInput(
-        f"There is no voice “{name}”. GET /v1/audio/voices lists those there are; a recording in "
-        "ref_audio gives another."
+    known = [one.name for one in studio.speakers.list()]
+    known += [one.label for one in backend.capabilities.presets]
+    if backend.capabilities.builtin_voice and not known:
+        return Voice(name)
+    near = get_close_matches(name, known)
+    hint = f"; there is “{'” and “'.join(near)}”" if near else ""
+    raise NotFound(
+        f"There is no voice “{name}”{hint}. GET /v1/audio/voices lists those there are; a "
+        "recording in ref_audio gives another."
     )
 
 
