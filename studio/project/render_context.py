@@ -595,8 +595,8 @@ class VoiceResolver:
 
         kept = {name: chosen.get(name_key(name), name) for name in known.old if is_automatic(name)}
         new = [name for name in known.new if name_key(name) not in chosen and is_automatic(name)]
-        describe = describe_engines(backend, document.settings.language)
-        named = choose_voice_names(new, kept, describe)
+        language = document.settings.language
+        named = choose_voice_names(new, kept, describe_engines(backend, language), language)
         first_names = {**document.first_names, **dict(islice(named.items(), room))}
         return replace(document, first_names=first_names)
 

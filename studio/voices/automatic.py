@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from studio.dialog.model import Dialog, Speech, name_key
+from studio.voices.given_names import usual_gender
 from studio.voices.library import SpeakerLibrary, SpeakerSnapshot
 
 APART_SEMITONES = 3.99
@@ -19,9 +20,14 @@ _TRIES = 200
 _MOST_COMPARED = 24
 """A larger cast has more characters than voices that a listener tells apart."""
 
+_MOST_CHOSEN = 500
+"""In a larger cast the others have the voice of their own name, whatever it is."""
+
 _SOUNDS_THE_SAME = 1.0
 _MOSTLY_BY_TIMBRE = 0.1
 _MAIN_WEIGHT = 1000.0
+_AGAINST_THE_EAR = _MOST_COMPARED + 1.0
+"""Of a voice of another gender than the name's: more than if it sounded like the whole cast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +38,17 @@ class VoiceTraits:
         label: Its name for people.
         pitch_hz: The usual pitch; None if unknown, when labels tell voices apart.
         timbre: Where it lies among voices of the same pitch; 1 apart is another timbre.
+        gender: "woman", "man" or "child" as it sounds, "either" if that isn't clear; empty where
+            nobody knows.
+        reluctance: How much rather another voice of the engine is taken, as a number of voices that
+            sound the same: below 1 it still goes before the same voice twice.
     """
 
     label: str
     pitch_hz: float | None = None
     timbre: tuple[float, ...] = ()
+    gender: str = ""
+    reluctance: float = 0.0
 
     def measure_likeness(self, other: VoiceTraits) -> float:
         """How alike two voices are: 0 for those that anybody tells apart, at most 1."""
@@ -49,23 +61,35 @@ class VoiceTraits:
             return _MOSTLY_BY_TIMBRE * (1 - semitones)
         return 1 - semitones / 2
 
+    def measure_misfit(self, gender: str) -> float:
+        """How ill it fits a name of a usual gender, as a number of voices that sound the same."""
+        fits = not gender or not self.gender or self.gender in _FITTING[gender]
+        return self.reluctance if fits else _AGAINST_THE_EAR
+
+
+_FITTING = {"woman": ("woman",), "man": ("man",), "child": ("child", "woman")}
 
 DescribeVoice = Callable[[str], VoiceTraits]
 """How the voice sounds that a name chooses on one engine."""
 
 
 def choose_voice_names(
-    names: Iterable[str], kept: Mapping[str, str], engines: Sequence[DescribeVoice]
+    names: Iterable[str],
+    kept: Mapping[str, str],
+    engines: Sequence[DescribeVoice],
+    language: str | None = None,
 ) -> dict[str, str]:
     """The names by which new characters of a cast choose automatic voices unlike the others'.
 
-    A character chooses by its own name, as in every other cast, unless somebody sounds like that
-    already: then by its name with a number.
+    A character chooses by its own name, as in every other cast, unless that voice is of another
+    gender than people mean by the name, or somebody sounds like that already: then by its name
+    with a number.
 
     Args:
         names: Of the new characters, in the order of the scene.
         kept: The names by which those before them have chosen, by their own.
         engines: On which the voices are kept apart, that of the scene first: it counts most.
+        language: Of the scene, where it is known; some names are a woman's in one language only.
 
     Returns:
         By the character's name; without those who choose by their own.
@@ -77,7 +101,10 @@ def choose_voice_names(
         key = name_key(name)
         if key in known:
             continue
-        chosen = _choose(name, others, engines) if len(others) < _MOST_COMPARED else name
+        chosen = name
+        if len(others) < _MOST_CHOSEN:
+            heard = others if len(others) < _MOST_COMPARED else ()
+            chosen = _choose(name, usual_gender(name, language), heard, engines)
         known[key] = chosen
         others.append(chosen)
         if chosen != name:
@@ -90,6 +117,7 @@ def name_voices(
     engines: Sequence[DescribeVoice],
     library: SpeakerLibrary,
     given: Iterable[str] = (),
+    language: str | None = None,
 ) -> dict[str, str]:
     """The same for all characters of a dialog that is no project.
 
@@ -98,19 +126,20 @@ def name_voices(
         engines: As in `choose_voice_names`.
         library: Whose speakers have voices of their own.
         given: Names that have a voice otherwise.
+        language: As in `choose_voice_names`.
 
     Raises:
         StorageFailed: The library can't be read.
     """
     names = {name_key(line.speaker): line.speaker for line in dialog if isinstance(line, Speech)}
-    if len(names) < 2 or not engines:
+    if not engines:
         return {}
     known, voiced = SpeakerSnapshot(library), set(map(name_key, given))
     new = [one for key, one in names.items() if key not in voiced and known.find(one) is None]
-    return choose_voice_names(new, {}, engines)
+    return choose_voice_names(new, {}, engines, language)
 
 
-def _choose(name: str, others: Sequence[str], engines: Sequence[DescribeVoice]) -> str:
+def _choose(name: str, gender: str, others: Sequence[str], engines: Sequence[DescribeVoice]) -> str:
     taken = [[describe(other) for other in others] for describe in engines]
     best, least = name, math.inf
     for candidate in _list_candidates(name):
@@ -118,6 +147,7 @@ def _choose(name: str, others: Sequence[str], engines: Sequence[DescribeVoice]) 
         for number, describe in enumerate(engines):
             traits = describe(candidate)
             same = sum(traits.measure_likeness(other) for other in taken[number])
+            same += traits.measure_misfit(gender)
             likeness += same * (_MAIN_WEIGHT if number == 0 else 1)
             if likeness >= least:  # however it sounds on the others
                 break

@@ -137,7 +137,7 @@ def test_keys_of_a_snapshot(scene: Project, folder: Path) -> None:
         assert snapshot["history"].keys() == HISTORY
         assert all(line.keys() <= LINE for line in snapshot["lines"])
     assert [one.keys() for one in latest["pronunciations"]] == [PRONUNCIATION]
-    assert latest["first_names"] == {"Anna": "Ann"}
+    assert latest["first_names"] == {"Anna": "Ann 8", "Bob": "Bob 28"}
     assert set().union(*latest["lines"]) == LINE
     kinds = {line.get("kind", "speech") for line in latest["lines"]}
     assert kinds == {"speech", "silence", "audio"}

@@ -260,6 +260,8 @@ _GENDERS = dict.fromkeys(
     "woman",
 )
 _OLD = frozenset({"grandpa", "grandma"})
+_BETWEEN_HZ = 155.0
+"""A man's variant above, and a woman's below, is taken for either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +320,10 @@ def _describe_choice(variant_name: str, semitones: int) -> VoiceTraits:
     shift = f", {semitones:+d}".replace("-", "−")
     label = variant.label + (shift if semitones else "")
     pitch_hz = variant.middle_hz * 2 ** (semitones / 12)
-    return VoiceTraits(label, pitch_hz, (float(_TIMBRES[variant.name]),))
+    gender = _GENDERS.get(variant.name, "man")
+    if (gender == "woman") != (pitch_hz >= _BETWEEN_HZ):
+        gender = "either"
+    return VoiceTraits(label, pitch_hz, (float(_TIMBRES[variant.name]),), gender)
 
 
 class _Dice:

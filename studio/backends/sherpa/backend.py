@@ -243,7 +243,7 @@ class SherpaBackend(DownloadableModel):
     def _describe_builtin(self, name: str, language: str | None = None) -> VoiceTraits:
         code = self._find_language(language) if language else None
         code = code or next(iter(self._catalogued.languages), None)
-        return VoiceTraits(self._choose_preset(name_key(name), code).label)
+        return self._catalogued.traits[self._choose_preset(name_key(name), code).preset_id]
 
     def _reference(self, voice: Voice) -> Reference:
         if voice.sample is None:

@@ -14,8 +14,10 @@ from studio.backends.base import LoadProgress, Preset, WeightFile, WeightSource
 from studio.backends.hub.weights import fetch_weights, to_fetch, weights_at_hand
 from studio.errors import ModelUnavailable
 from studio.setup.commands import install_remedy
+from studio.voices.automatic import VoiceTraits
 
 _WHO = {"f": "woman", "m": "man"}
+_SECOND_CHOICE, _ODD = 0.5, 1.5  # below 1 rather than the same voice twice, above only by choice
 
 
 class HubModel(Protocol):
@@ -42,6 +44,7 @@ class CatalogueModel:
         languages: BCP-47 code to the language's English name.
         presets: Empty where it clones only.
         voice_ids: The model's own number of each preset, by its `preset_id`.
+        traits: How each preset sounds, by its `preset_id`.
         cloning: Whether it speaks in the voice of a sample.
         code_licence: Of the model's own code, as SPDX names it.
         weights_licence: Of the weights, in words.
@@ -59,6 +62,7 @@ class CatalogueModel:
     languages: Mapping[str, str]
     presets: tuple[Preset, ...]
     voice_ids: Mapping[str, int]
+    traits: Mapping[str, VoiceTraits]
     cloning: bool
     code_licence: str
     weights_licence: str
@@ -123,6 +127,9 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     voices = entry.pop("voices", None)
     readers = entry.pop("readers", 0)
     spoken = entry.pop("voice_languages", None)
+    pitches_hz = entry.pop("pitches_hz", None)
+    reluctance = dict.fromkeys(entry.pop("second_choices", ()), _SECOND_CHOICE)
+    reluctance |= dict.fromkeys(entry.pop("odd_voices", ()), _ODD)
     if voices is None:
         voices = [f"reader_{number}" for number in range(1, readers + 1)]
     offered = {
@@ -133,7 +140,17 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
         Preset(voice, _label(voice), (spoken[voice[0]],) if spoken else (), _gender(voice))
         for voice in offered
     )
-    return CatalogueModel(name=name, presets=presets, voice_ids=offered, **entry)
+    traits = {
+        one.preset_id: VoiceTraits(
+            one.label,
+            pitches_hz[offered[one.preset_id]] if pitches_hz else None,
+            (float(offered[one.preset_id]),),  # no two are of one timbre
+            one.gender,
+            reluctance.get(one.preset_id, 0.0),
+        )
+        for one in presets
+    }
+    return CatalogueModel(name=name, presets=presets, voice_ids=offered, traits=traits, **entry)
 
 
 def add_sources(entry: dict[str, Any]) -> None:
