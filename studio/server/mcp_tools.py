@@ -123,6 +123,7 @@ class _ToolCall:
         return f"{self.base_url}gradio_api/file={made.address}"
 
     def open_project(self, project_id: str) -> ProjectSession:
+        self.studio.speakers.require_open()  # whoever keeps no voices has no projects either
         return self.studio.projects.open(project_id)
 
 

@@ -20,6 +20,7 @@ from studio.errors import BadInput, NotFound
 from studio.server.policies import (
     UPLOAD_BYTES,
     DiskUse,
+    KeepingStudioDep,
     RequestClass,
     StudioDep,
     speech_policy,
@@ -193,7 +194,7 @@ def voices(studio: StudioDep, model: str | None = None, *, legacy: bool = False)
     is_upload=True,
 )
 def add_voice(
-    studio: StudioDep,
+    studio: KeepingStudioDep,
     audio_sample: Annotated[UploadFile, File(description="A recording of the voice.")],
     name: Annotated[str, Form(min_length=1, max_length=200)],
     consent: Annotated[
@@ -222,7 +223,7 @@ def add_voice(
 
 @catalog_routes.delete("/audio/voices/{name}")
 @speech_policy(disk=DiskUse.FREE)
-def remove_voice(studio: StudioDep, name: str) -> VoiceRemoved:
+def remove_voice(studio: KeepingStudioDep, name: str) -> VoiceRemoved:
     """Move a speaker of the library to the trash."""
     speaker = studio.speakers.find(name)
     if speaker is None:
