@@ -1,5 +1,4 @@
 """What a Space without a key keeps for callers that it can't tell from each other: nothing."""
-# ruff: noqa: ASYNC212 - what is asked beside MCP needs no loop: the server has its own process
 
 from __future__ import annotations
 
