@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import logging
 import os
@@ -42,6 +43,9 @@ EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141
 """What a shell says of a program that ended because nobody read on: 128 and SIGPIPE."""
 
+_UNWRITABLE = frozenset({errno.EPIPE, errno.ENOSPC, errno.EFBIG, errno.EIO})
+"""What the system says of an output that can't be written: a pipe, a device, a full disk."""
+
 
 def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
     """Run one command of the command line.
@@ -62,10 +66,15 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
         status = _run(arguments, settings, setup or NothingToSetUp())
         sys.stdout.flush()  # where the reader has gone, not later, when Python would say so
         return status
-    except BrokenPipeError:
+    except OSError as error:
+        if error.filename is not None or error.errno not in _UNWRITABLE:
+            raise
         # Else Python writes what is left as it ends, and complains.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_PIPE_CLOSED
+        if isinstance(error, BrokenPipeError):
+            return EXIT_PIPE_CLOSED
+        print(f"The output can't be written: {error.strerror}.", file=sys.stderr)
+        return EXIT_BAD_INPUT
     except StudioError as error:
         print(error.full_message, file=sys.stderr)
         return EXIT_BAD_INPUT

@@ -36,6 +36,7 @@ _SECRETS = (
 )
 _FILE = "_FILE"
 _MAX_SECRET_CHARS = 10_000
+_MAX_CONFIG_CHARS = 1_000_000
 
 
 def _listed(value: object) -> object:
@@ -397,7 +398,11 @@ def check_config_file(settings: type[Settings]) -> None:
     """
     path = config_file()
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MAX_CONFIG_CHARS + 1)  # and no more: a device never ends
+        if len(text) > _MAX_CONFIG_CHARS:
+            raise SettingError(f"{path} can't be read as TOML: it is larger than 1 MB.")
+        given = tomllib.loads(text)
     except FileNotFoundError:
         if os.environ.get("TABLEREAD_CONFIG", "").strip():
             raise SettingError(f"TABLEREAD_CONFIG={path} can't be read: it isn't there.") from None
