@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from studio import __version__
 from studio.backends import registry
 from studio.backends.base import Backend
 from studio.backends.device import likely_device
@@ -21,6 +22,7 @@ from studio.cli.arguments import build_parser
 from studio.cli.convert import run_convert
 from studio.cli.doctor import run_doctor
 from studio.cli.judge_command import run_judge
+from studio.cli.log_format import REQUESTS, JsonFormatter
 from studio.cli.render import RenderArguments, run_render
 from studio.cli.serve import ServeArguments, ServerConfig
 from studio.cli.voices import VoiceTools, run_voices
@@ -35,6 +37,8 @@ from studio.ui.gradio_import import quick_gradio_import
 
 SPACE_STORAGE = Path("/data")
 """Where a Hugging Face Space keeps files over restarts, when it has such storage."""
+
+log = logging.getLogger("studio")
 
 _CARDS = "CUDA_VISIBLE_DEVICES"
 
@@ -60,9 +64,9 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
         The exit status: 0, or 1 when some lines failed, or 2 on bad input.
     """
     arguments = _parser().parse_args(with_command(argv))
-    _log(arguments)
     try:
         settings = _settings(arguments)
+        _log(arguments, settings)
         status = _run(arguments, settings, setup or NothingToSetUp())
         sys.stdout.flush()  # where the reader has gone, not later, when Python would say so
         return status
@@ -119,6 +123,8 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
             return run_doctor(settings.workspace, setup, _backend_options(settings))
         case _:
             options = ServeArguments.check(arguments, _server_config(settings))
+            if options.is_local and settings.log_format is None and not arguments.verbose:
+                logging.getLogger(REQUESTS).setLevel(logging.WARNING)
             studio = _studio(settings)
             return _serve(options, studio, setup)
 
@@ -280,9 +286,14 @@ def _server_config(settings: Settings) -> ServerConfig:
     )
 
 
-def _log(arguments: argparse.Namespace) -> None:
+def _log(arguments: argparse.Namespace, settings: Settings) -> None:
     level = logging.INFO if arguments.command == "serve" else logging.WARNING
     if getattr(arguments, "verbose", False):
         level = logging.DEBUG
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("studio").setLevel(level)
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonFormatter() if settings.log_format == "json" else text)
+    logging.basicConfig(handlers=[handler])
+    log.setLevel(level)
+    if arguments.command == "serve":
+        log.info("Tableread %s logs at level %s", __version__, logging.getLevelName(level))

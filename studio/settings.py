@@ -297,6 +297,14 @@ class Settings(BaseSettings):
     The proxy may pass the path on or strip it. Not set: the studio is at the root of its host.
     """
 
+    log_format: Literal["text", "json"] | None = Field(
+        default=None, validation_alias="TABLEREAD_LOG_FORMAT"
+    )
+    """`text` or `json`, an object a line: how the server logs, with a line for each request.
+
+    Not set: text, with a line for each request where other machines reach the studio.
+    """
+
     visitor_gb: float = Field(
         default=2.0, validation_alias="TABLEREAD_VISITOR_GB", ge=0.05, le=10_000
     )

@@ -350,7 +350,7 @@ def _build_entry(
         )
     return ServerEntry(
         studio=studio,
-        hosts=OriginGuard(arguments.host, config.all_hosts),
+        hosts=OriginGuard(arguments.host, config.all_hosts, is_local=arguments.is_local),
         form=GradioForm(),
         sessions=sessions,
         reviews=ReviewLinks(studio) if sessions is not None else None,

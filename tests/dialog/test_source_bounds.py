@@ -121,19 +121,20 @@ def test_simple_emphasis_is_read_as_beside_other_marks(text):
     assert f"{strip_markup(text)} x" == strip_markup(f"{text} `x`")
 
 
+ITEM = '{"speaker":"Ida","text":"Hi."}'
 JSON_FILES = {
     "an item of 100,000 keys": (
-        "{%s}" % ",".join(f'"k{n}":1' for n in range(100_000)),
+        "{" + ",".join(f'"k{n}":1' for n in range(100_000)) + "}",
         "type",
         300_000,
     ),
     "60,000 items": (
-        "[%s]" % ",".join(['{"speaker":"Ida","text":"Hi."}'] * 60_000),
+        "[" + ",".join([ITEM] * 60_000) + "]",
         "20,000",
         6_000_000,
     ),
     "60,000 in a list": (
-        '{"lines":[%s]}' % ",".join(['{"speaker":"Ida","text":"Hi."}'] * 60_000),
+        '{"lines":[' + ",".join([ITEM] * 60_000) + "]}",
         "20,000",
         9_000_000,
     ),
