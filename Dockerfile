@@ -23,7 +23,7 @@ RUN pip install --require-hashes --no-deps --only-binary :all: -r locks/3.11/mod
     && pip install --require-hashes --no-deps --no-build-isolation -r locks/3.11/models-alone.txt
 
 FROM packages-none AS packages-cuda
-# Triton compiles a launcher for its kernels (TTS_BATCH_COMPILE, TTS_BATCH_FUSE).
+# Triton compiles a launcher for its kernels.
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc g++ libc6-dev \
     && rm -rf /var/lib/apt/lists/*
 RUN pip install --require-hashes --no-deps --only-binary :all: \
@@ -43,10 +43,11 @@ RUN useradd --create-home --uid 1000 tableread && mkdir /data && chown tableread
 # What outlives the container: projects and voices, weights, and Chatterbox's Chinese words.
 ENV TABLEREAD_WORKSPACE=/data/workspace HF_HOME=/data/huggingface PKUSEG_HOME=/data/pkuseg
 VOLUME /data
-USER tableread
+# By number, as Kubernetes knows no names of the image.
+USER 1000
 WORKDIR /home/tableread
 EXPOSE 7860
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s \
-    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:7860/healthz')"]
+    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:7860/healthz/live')"]
 ENTRYPOINT ["tableread"]
 CMD ["serve", "--host", "0.0.0.0", "--port", "7860", "--no-browser"]

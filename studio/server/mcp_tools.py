@@ -237,9 +237,7 @@ _TOOLS: dict[str, tuple[type[_Arguments], str, _Work]] = {
 
 # What a tool makes is heard or read; a person decides on a proposal, and a newer one replaces it.
 _READS = types.ToolAnnotations(readOnlyHint=True, openWorldHint=False)
-_PROPOSES = types.ToolAnnotations(
-    readOnlyHint=False, destructiveHint=False, idempotentHint=False, openWorldHint=False
-)
+_PROPOSES = types.ToolAnnotations(readOnlyHint=False, destructiveHint=False, openWorldHint=False)
 
 
 class McpTools:

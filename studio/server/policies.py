@@ -367,16 +367,6 @@ StudioDep = Annotated[Studio, Depends(_request_studio)]
 """Type of a handler's `studio`: that of the visitor who sent the request."""
 
 
-async def _keeping_studio(request: Request) -> Studio:
-    studio = studio_of_request(request)
-    studio.speakers.require_open()
-    return studio
-
-
-KeepingStudioDep = Annotated[Studio, Depends(_keeping_studio)]
-"""The same of a handler that changes voices; refused where its callers can't be told apart."""
-
-
 class PerStudio(Generic[T]):
     """One object for each studio, made on first use; safe from any thread."""
 

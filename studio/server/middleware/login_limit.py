@@ -12,7 +12,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
-from functools import lru_cache
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
@@ -82,16 +81,11 @@ class FailedTries:
             del self._tries[next(iter(self._tries))]
 
 
-@lru_cache(1_000)
-def _site_of(network: str) -> str:
-    return str(ipaddress.ip_network(network).supernet(new_prefix=48))
-
-
 def _counted(network: str | None) -> Iterator[tuple[str | None, int]]:
     """What a try of a network counts for, with how many wrong ones make it wait."""
     yield network, _MOST_FAILED
     if network is not None and ":" in network:
-        yield _site_of(network), _MOST_OF_SITE
+        yield str(ipaddress.ip_network(network).supernet(new_prefix=48)), _MOST_OF_SITE
 
 
 _MANY, _MANY_S = 300, 60.0
@@ -152,17 +146,13 @@ class LoginLimit:
             await send(message)
 
         if is_slow:
-            await self._wait(scope, network)
+            leave_place(scope)
+            self._slow.take(network)
+            try:
+                await self._sleep(_SLOW_S)
+            finally:
+                self._slow.leave(network)
         await self._app(scope, receive_once(body, receive), send_noted)
-
-    async def _wait(self, scope: Scope, network: str | None) -> None:
-        """Let a sign-in wait, without the place that it has among the requests."""
-        leave_place(scope)
-        self._slow.take(network)
-        try:
-            await self._sleep(_SLOW_S)
-        finally:
-            self._slow.leave(network)
 
 
 class KeyLimit:

@@ -20,7 +20,6 @@ from studio.errors import BadInput, NotFound
 from studio.server.policies import (
     UPLOAD_BYTES,
     DiskUse,
-    KeepingStudioDep,
     RequestClass,
     StudioDep,
     speech_policy,
@@ -194,7 +193,7 @@ def voices(studio: StudioDep, model: str | None = None, *, legacy: bool = False)
     is_upload=True,
 )
 def add_voice(
-    studio: KeepingStudioDep,
+    studio: StudioDep,
     audio_sample: Annotated[UploadFile, File(description="A recording of the voice.")],
     name: Annotated[str, Form(min_length=1, max_length=200)],
     consent: Annotated[
@@ -205,6 +204,7 @@ def add_voice(
     speaker_description: Annotated[str | None, Form(max_length=2_000)] = None,
 ) -> VoiceAdded:
     """Add a voice from a recording, with its owner's consent."""
+    studio.speakers.require_open()
     if consent.strip().casefold() in _FALSE:
         raise BadInput(
             "consent is missing: say there that the voice is yours, or its owner agreed."
@@ -223,8 +223,9 @@ def add_voice(
 
 @catalog_routes.delete("/audio/voices/{name}")
 @speech_policy(disk=DiskUse.FREE)
-def remove_voice(studio: KeepingStudioDep, name: str) -> VoiceRemoved:
+def remove_voice(studio: StudioDep, name: str) -> VoiceRemoved:
     """Move a speaker of the library to the trash."""
+    studio.speakers.require_open()
     speaker = studio.speakers.find(name)
     if speaker is None:
         raise NotFound(f"There is no speaker “{name[:100]}” in the library.")
