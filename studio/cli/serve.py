@@ -80,9 +80,10 @@ class ServeArguments:
         """Whether only this machine reaches it."""
         host = (self.host or DEFAULT_HOST).strip("[]")
         try:
-            return ip_address(host).is_loopback and not self.share
+            is_loopback = ip_address(host).is_loopback
         except ValueError:
-            return host == "localhost" and not self.share
+            is_loopback = host == "localhost"
+        return is_loopback and not self.share
 
     @property
     def is_open(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, Info, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
@@ -114,13 +114,8 @@ class Metrics:
         engine = _engine_of(studio)
         self._registry = CollectorRegistry()
         self._registry.register(_EngineState(engine))
-        build = Gauge(
-            "tableread_build_info",
-            "1, with the studio's version.",
-            ["version"],
-            registry=self._registry,
-        )
-        build.labels(__version__).set(1)
+        build = Info("tableread_build", "The studio's version.", registry=self._registry)
+        build.info({"version": __version__})
         self._segments = Counter(
             "tableread_segments", "Segments by how they ended.", ["state"], registry=self._registry
         )
