@@ -136,7 +136,7 @@ _COMING_BACK_S = 5.0
 
 _TIDY_EVERY_S = 60.0
 _PROGRAMS = "programs"
-NOT_TOLD_APART = (
+UNKNOWN_CALLER = (
     "This studio can't tell you from its other callers, so it keeps nothing for you. Send the "
     "cookie that its page sets, or the key that its owner has set (TABLEREAD_API_KEY)."
 )
@@ -311,7 +311,7 @@ class VisitorSessions:
             is_new = not workspace.exists()
             studio = self._open_studio(quota, workspace, rate_limits)
             if name == _PROGRAMS:
-                studio.speakers.close(NOT_TOLD_APART)
+                studio.speakers.close(UNKNOWN_CALLER)
             if is_new:
                 visitor.note_prepared()
             return studio
