@@ -123,7 +123,8 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
             return run_doctor(settings.workspace, setup, _backend_options(settings))
         case _:
             options = ServeArguments.check(arguments, _server_config(settings))
-            if options.is_local and settings.log_format is None and not arguments.verbose:
+            is_ours = options.is_local and not (options.share or arguments.verbose)
+            if is_ours and settings.log_format is None:
                 logging.getLogger(REQUESTS).setLevel(logging.WARNING)
             studio = _studio(settings)
             return _serve(options, studio, setup)

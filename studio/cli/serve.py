@@ -77,13 +77,12 @@ class ServeArguments:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine reaches its port; others may come by a share link."""
         host = (self.host or DEFAULT_HOST).strip("[]")
         try:
-            is_loopback = ip_address(host).is_loopback
+            return ip_address(host).is_loopback
         except ValueError:
-            is_loopback = host == "localhost"
-        return is_loopback and not self.share
+            return host == "localhost"
 
     @property
     def is_open(self) -> bool:
