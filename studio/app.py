@@ -124,10 +124,9 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
         case _:
             options = ServeArguments.check(arguments, _server_config(settings))
             is_ours = options.is_local and not (options.share or arguments.verbose)
-            if is_ours and settings.log_format is None:
-                logging.getLogger(REQUESTS).setLevel(logging.WARNING)
-            studio = _studio(settings)
-            return _serve(options, studio, setup)
+            logs_requests = not is_ours or settings.log_format is not None
+            logging.getLogger(REQUESTS).disabled = not logs_requests
+            return _serve(options, _studio(settings), setup)
 
 
 def _serve(options: ServeArguments, studio: Studio, setup: SetupReport) -> int:
