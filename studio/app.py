@@ -124,8 +124,8 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
         case _:
             options = ServeArguments.check(arguments, _server_config(settings))
             is_ours = options.is_local and not (options.share or arguments.verbose)
-            logs_requests = not is_ours or settings.log_format is not None
-            logging.getLogger(REQUESTS).disabled = not logs_requests
+            is_quiet = is_ours and settings.log_format is None
+            logging.getLogger(REQUESTS).setLevel(logging.WARNING if is_quiet else logging.NOTSET)
             return _serve(options, _studio(settings), setup)
 
 
