@@ -126,6 +126,7 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
             is_ours = options.is_local and not (options.share or arguments.verbose)
             is_quiet = is_ours and settings.log_format is None
             logging.getLogger(REQUESTS).setLevel(logging.WARNING if is_quiet else logging.NOTSET)
+            log.info("Tableread %s logs at level %s", __version__, logging.getLevelName(log.level))
             return _serve(options, _studio(settings), setup)
 
 
@@ -295,5 +296,3 @@ def _log(arguments: argparse.Namespace, settings: Settings) -> None:
     handler.setFormatter(JsonFormatter() if settings.log_format == "json" else text)
     logging.basicConfig(handlers=[handler])
     log.setLevel(level)
-    if arguments.command == "serve":
-        log.info("Tableread %s logs at level %s", __version__, logging.getLevelName(level))
