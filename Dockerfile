@@ -43,10 +43,11 @@ RUN useradd --create-home --uid 1000 tableread && mkdir /data && chown tableread
 # What outlives the container: projects and voices, weights, and Chatterbox's Chinese words.
 ENV TABLEREAD_WORKSPACE=/data/workspace HF_HOME=/data/huggingface PKUSEG_HOME=/data/pkuseg
 VOLUME /data
-USER tableread
+# By number, as Kubernetes knows no names of the image.
+USER 1000
 WORKDIR /home/tableread
 EXPOSE 7860
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s \
-    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:7860/healthz')"]
+    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:7860/healthz/live')"]
 ENTRYPOINT ["tableread"]
 CMD ["serve", "--host", "0.0.0.0", "--port", "7860", "--no-browser"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import logging
 import os
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from studio import __version__
 from studio.backends import registry
 from studio.backends.base import Backend
 from studio.backends.device import likely_device
@@ -20,6 +22,7 @@ from studio.cli.arguments import build_parser
 from studio.cli.convert import run_convert
 from studio.cli.doctor import run_doctor
 from studio.cli.judge_command import run_judge
+from studio.cli.log_format import REQUESTS, JsonFormatter
 from studio.cli.render import RenderArguments, run_render
 from studio.cli.serve import ServeArguments, ServerConfig
 from studio.cli.voices import VoiceTools, run_voices
@@ -35,12 +38,17 @@ from studio.ui.gradio_import import quick_gradio_import
 SPACE_STORAGE = Path("/data")
 """Where a Hugging Face Space keeps files over restarts, when it has such storage."""
 
+log = logging.getLogger("studio")
+
 _CARDS = "CUDA_VISIBLE_DEVICES"
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141
 """What a shell says of a program that ended because nobody read on: 128 and SIGPIPE."""
+
+_UNWRITABLE = frozenset({errno.EPIPE, errno.ENOSPC, errno.EFBIG, errno.EIO})
+"""What the system says of an output that can't be written: a pipe, a device, a full disk."""
 
 
 def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
@@ -56,16 +64,21 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
         The exit status: 0, or 1 when some lines failed, or 2 on bad input.
     """
     arguments = _parser().parse_args(with_command(argv))
-    _log(arguments)
     try:
         settings = _settings(arguments)
+        _log(arguments, settings)
         status = _run(arguments, settings, setup or NothingToSetUp())
         sys.stdout.flush()  # where the reader has gone, not later, when Python would say so
         return status
-    except BrokenPipeError:
+    except OSError as error:
+        if error.filename is not None or error.errno not in _UNWRITABLE:
+            raise
         # Else Python writes what is left as it ends, and complains.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_PIPE_CLOSED
+        if isinstance(error, BrokenPipeError):
+            return EXIT_PIPE_CLOSED
+        print(f"The output can't be written: {error.strerror}.", file=sys.stderr)
+        return EXIT_BAD_INPUT
     except StudioError as error:
         print(error.full_message, file=sys.stderr)
         return EXIT_BAD_INPUT
@@ -110,8 +123,11 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
             return run_doctor(settings.workspace, setup, _backend_options(settings))
         case _:
             options = ServeArguments.check(arguments, _server_config(settings))
-            studio = _studio(settings)
-            return _serve(options, studio, setup)
+            is_ours = options.is_local and not (options.share or arguments.verbose)
+            is_quiet = is_ours and settings.log_format is None
+            logging.getLogger(REQUESTS).setLevel(logging.WARNING if is_quiet else logging.NOTSET)
+            log.info("Tableread %s logs at level %s", __version__, logging.getLevelName(log.level))
+            return _serve(options, _studio(settings), setup)
 
 
 def _serve(options: ServeArguments, studio: Studio, setup: SetupReport) -> int:
@@ -272,9 +288,12 @@ def _server_config(settings: Settings) -> ServerConfig:
     )
 
 
-def _log(arguments: argparse.Namespace) -> None:
+def _log(arguments: argparse.Namespace, settings: Settings) -> None:
     level = logging.INFO if arguments.command == "serve" else logging.WARNING
     if getattr(arguments, "verbose", False):
         level = logging.DEBUG
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("studio").setLevel(level)
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonFormatter() if settings.log_format == "json" else text)
+    logging.basicConfig(handlers=[handler])
+    log.setLevel(level)

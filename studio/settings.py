@@ -36,6 +36,7 @@ _SECRETS = (
 )
 _FILE = "_FILE"
 _MAX_SECRET_CHARS = 10_000
+_MAX_CONFIG_CHARS = 1_000_000
 
 
 def _listed(value: object) -> object:
@@ -303,6 +304,14 @@ class Settings(BaseSettings):
     The proxy may pass the path on or strip it. Not set: the studio is at the root of its host.
     """
 
+    log_format: Literal["text", "json"] | None = Field(
+        default=None, validation_alias="TABLEREAD_LOG_FORMAT"
+    )
+    """`text` or `json`, an object a line: how the server logs, with a line for each request.
+
+    Not set: text, with a line for each request where other machines reach the studio.
+    """
+
     visitor_gb: float = Field(
         default=2.0, validation_alias="TABLEREAD_VISITOR_GB", ge=0.05, le=10_000
     )
@@ -404,7 +413,11 @@ def check_config_file(settings: type[Settings]) -> None:
     """
     path = config_file()
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MAX_CONFIG_CHARS + 1)  # and no more: a device never ends
+        if len(text) > _MAX_CONFIG_CHARS:
+            raise SettingError(f"{path} can't be read as TOML: it is larger than 1 MB.")
+        given = tomllib.loads(text)
     except FileNotFoundError:
         if os.environ.get("TABLEREAD_CONFIG", "").strip():
             raise SettingError(f"TABLEREAD_CONFIG={path} can't be read: it isn't there.") from None

@@ -76,14 +76,18 @@ class ServeArguments:
     config: ServerConfig = ServerConfig()
 
     @property
-    def is_open(self) -> bool:
-        """Whether other machines reach it, and it asks for no password."""
+    def is_local(self) -> bool:
+        """Whether only this machine reaches its port; others may come by a share link."""
         host = (self.host or DEFAULT_HOST).strip("[]")
         try:
-            is_local = ip_address(host).is_loopback
+            return ip_address(host).is_loopback
         except ValueError:
-            is_local = host == "localhost"
-        return not (is_local or self.auth or self.config.is_space)
+            return host == "localhost"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether other machines reach it, and it asks for no password."""
+        return not (self.is_local or self.auth or self.config.is_space)
 
     @property
     def is_shared(self) -> bool:

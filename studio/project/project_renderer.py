@@ -385,7 +385,7 @@ class ProjectRenderer:
         if line_job.is_finished and is_needed:
             self._finish(line_job)
         elif line_job.is_finished:
-            line_job.render.remove_folder()
+            line_job.remove_segments()
 
     def _finish(self, line_job: LineJob) -> None:
         """Handle a job that ended by itself."""

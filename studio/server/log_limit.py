@@ -50,8 +50,12 @@ def _find_origin(error: BaseException) -> tuple[object, ...]:
 
 
 def limit_logs() -> None:
-    """Set a limit for what is logged from now on, by uvicorn too, whose handler is its own."""
-    limit = LogLimit()
+    """Set a limit for what is logged from now on, by uvicorn too, whose handler is its own.
+
+    It logs in the studio's format.
+    """
+    limit, formats = LogLimit(), [one.formatter for one in logging.getLogger().handlers]
     for name in (None, "uvicorn"):
         for handler in logging.getLogger(name).handlers:
             handler.addFilter(limit)
+            handler.setFormatter(next(iter(formats), handler.formatter))

@@ -19,6 +19,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from studio import __version__
 from studio.audio.formats import FileSuffix
 from studio.dialog.model import name_key
 from studio.errors import BadInput, StudioError
@@ -124,6 +125,7 @@ class _ToolCall:
         return f"{self.base_url}gradio_api/file={made.address}"
 
     def open_project(self, project_id: str) -> ProjectSession:
+        self.studio.speakers.require_open()  # whoever keeps no voices has no projects either
         return self.studio.projects.open(project_id)
 
 
@@ -234,6 +236,10 @@ _TOOLS: dict[str, tuple[type[_Arguments], str, _Work]] = {
     "read_proposal": (AnswerArguments, AnswerArguments.__doc__ or "", _read_proposal),
 }
 
+# What a tool makes is heard or read; a person decides on a proposal, and a newer one replaces it.
+_READS = types.ToolAnnotations(readOnlyHint=True, openWorldHint=False)
+_PROPOSES = types.ToolAnnotations(readOnlyHint=False, destructiveHint=False, openWorldHint=False)
+
 
 class McpTools:
     """The server of the tools. It keeps nothing of a client between two messages."""
@@ -241,7 +247,9 @@ class McpTools:
     def __init__(self, studio_of: StudioOf) -> None:
         """Set the server up; `run` runs it."""
         self._studio_of = studio_of
-        self._server: Server[Any, Any] = Server("tableread", instructions=_INSTRUCTIONS)
+        self._server: Server[Any, Any] = Server(
+            "tableread", __version__, instructions=_INSTRUCTIONS
+        )
         self._server.list_tools()(self._list)
         # The arguments are checked below, in words for whoever sent them.
         self._server.call_tool(validate_input=False)(self._call)
@@ -272,7 +280,12 @@ class McpTools:
 
     async def _list(self) -> list[types.Tool]:
         return [
-            types.Tool(name=name, description=about, inputSchema=arguments.model_json_schema())
+            types.Tool(
+                name=name,
+                description=about,
+                inputSchema=arguments.model_json_schema(),
+                annotations=_PROPOSES if name == "propose_edits" else _READS,
+            )
             for name, (arguments, about, _) in _TOOLS.items()
         ]
 

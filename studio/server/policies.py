@@ -204,7 +204,12 @@ class DeclaredRoute:
     policy: RoutePolicy | None
 
 
-_Own = tuple[re.Pattern[str], frozenset[str] | None, RoutePolicy]
+_Own = tuple[re.Pattern[str], frozenset[str] | None, RoutePolicy, str]
+
+_FOREIGN_WORDS = frozenset(
+    re.findall(r"[\w.=-]{2,}", " ".join(row[1] for row in _FOREIGN_ROUTES).replace("\\.", "."))
+)
+"""What stands in paths of the foreign routes; the rest of such a path is the caller's."""
 
 
 def area_of(path: str) -> tuple[str, ...]:
@@ -220,7 +225,8 @@ class RoutePolicies:
         self.routes = tuple(list_declared(routes))
         self._own: dict[tuple[str, ...], list[_Own]] = {}
         for one in self.routes:
-            own = (compile_path(one.path)[0], one.methods, one.policy or UNDECLARED)
+            pattern = compile_path(one.path)[0]
+            own = (pattern, one.methods, one.policy or UNDECLARED, one.path)
             self._own.setdefault(area_of(one.path), []).append(own)
         self._foreign = [
             (methods, re.compile(pattern), policy) for methods, pattern, policy in _FOREIGN_ROUTES
@@ -247,18 +253,31 @@ class RoutePolicies:
                 None,
             )
         found = self._find_own(method, path)
-        if found is None:  # the router redirects to the path with or without the slash
-            found = self._find_own(method, path[:-1] if path.endswith("/") else f"{path}/")
-        return found
+        return found and found[2]
 
-    def _find_own(self, method: str, path: str) -> RoutePolicy | None:
-        """As Starlette's router chooses: the first full match, else the first match of the path."""
+    def template_of(self, method: str, path: str) -> str:
+        """The path of a request's route, with a brace for each part that the caller chose."""
+        if not self.find(method, path):
+            return "unknown"
+        if found := self._find_own(method, path):
+            return found[3]
+        parts = path.split("/")
+        return "/".join(one if not one or one in _FOREIGN_WORDS else "{}" for one in parts)
+
+    def _find_own(self, method: str, path: str) -> _Own | None:
+        """As Starlette's router chooses: the first full match, else the first match of the path.
+
+        It redirects to the path with or without the slash.
+        """
         by_path = None
-        for pattern, methods, policy in self._own.get(area_of(path), ()):
-            if pattern.match(path):
-                if methods is None or method in methods:
-                    return policy
-                by_path = by_path or policy
+        for asked in (path, path[:-1] if path.endswith("/") else f"{path}/"):
+            for one in self._own.get(area_of(asked), ()):
+                if one[0].match(asked):
+                    if one[1] is None or method in one[1]:
+                        return one
+                    by_path = by_path or one
+            if by_path is not None:
+                break
         return by_path
 
 

@@ -151,9 +151,11 @@ class ProgramCalls:
         Raises:
             BadInput: The consent is missing, or the name can't be used.
             Conflict: There is a voice of that name.
+            NotAllowed: This caller can't be told from others.
             NotFound: The recording isn't there any more.
             SampleRejected: It can't be used as a sample; says why.
         """
+        self._studio.speakers.require_open()
         take = NewSample(TrimSpec(recording_id), consent=consent, transcript=transcript or None)
         return self._studio.voices.add(name, take).name
 

@@ -101,7 +101,7 @@ class ServerEntry:
 
     async def require_key_or_login(self, request: Request) -> None:
         """Refuse a request that has neither the key nor a sign-in that is needed."""
-        if not self._has_key(request):
+        if not self.has_key(request):
             await self.require_login(request)
 
     def build_middleware(self, routes: ASGIApp, server: FastAPI) -> ASGIApp:
@@ -113,11 +113,11 @@ class ServerEntry:
                 self.sessions,
                 signed_in=lambda asks: self.form.is_signed_in(server, asks),
                 sign_in=lambda: self.form.sign_in(server),
-                is_owner=self._has_key,
+                is_owner=self.has_key,
                 framed=self.framed_by_hub,
             )
         app = ConcurrencyLimitMiddleware(
-            LoginLimit(KeyLimit(app, self._has_key) if self.api_key else app),
+            LoginLimit(KeyLimit(app, self.has_key) if self.api_key else app),
             is_stranger=lambda asks: self._is_stranger(asks, server),
         )
         # A third of the connections is left for requests that end soon. Guests can't take the last
@@ -134,16 +134,17 @@ class ServerEntry:
 
     def _is_owner(self, asks: HTTPConnection) -> bool:
         """Whether a request is known to be the owner's, by the key or the owner's cookie."""
-        if self._has_key(asks):
+        if self.has_key(asks):
             return True
         return self.sessions is not None and self.sessions.is_owners(token_of(asks))
 
     def _is_stranger(self, asks: HTTPConnection, server: FastAPI) -> bool:
         """Whether a request needs the key or a sign-in and has neither."""
         is_guarded = policy_of(asks.scope).access in {Access.GUEST, Access.OWNER}
-        return is_guarded and not (self._has_key(asks) or self.form.is_signed_in(server, asks))
+        return is_guarded and not (self.has_key(asks) or self.form.is_signed_in(server, asks))
 
-    def _has_key(self, asks: HTTPConnection) -> bool:
+    def has_key(self, asks: HTTPConnection) -> bool:
+        """Whether a request has the owner's key."""
         return self.api_key is not None and holds_key(asks, self.api_key)
 
 
@@ -351,7 +352,7 @@ def _build_entry(
         )
     return ServerEntry(
         studio=studio,
-        hosts=OriginGuard(arguments.host, config.all_hosts),
+        hosts=OriginGuard(arguments.host, config.all_hosts, is_local=arguments.is_local),
         form=GradioForm(),
         sessions=sessions,
         reviews=ReviewLinks(studio) if sessions is not None else None,
@@ -392,6 +393,8 @@ def _studio_of_event(entry: ServerEntry) -> Studio:
     event: Any = LocalContext.request.get()
     if event is None:
         raise NotAllowed("Your visit is over; load the page again.")
+    if entry.has_key(event.request):
+        return entry.studio
     visitor = entry.sessions.find(token_of(event.request)) or entry.sessions.programs
     return visitor.studio
 

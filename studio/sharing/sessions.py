@@ -136,6 +136,10 @@ _COMING_BACK_S = 5.0
 
 _TIDY_EVERY_S = 60.0
 _PROGRAMS = "programs"
+UNKNOWN_CALLER = (
+    "This studio can't tell you from its other callers, so it keeps nothing for you. Send the "
+    "cookie that its page sets, or the key that its owner has set (TABLEREAD_API_KEY)."
+)
 
 
 class VisitorSessions:
@@ -147,7 +151,7 @@ class VisitorSessions:
     Attributes:
         owner: The session of the person who started the studio.
         programs: The one session of all callers without a token. The ids of what they make can't
-            be guessed, and no list shows them.
+            be guessed, and no list shows them; they can keep no voices, which all would share.
         shared_limits: Of each address, and of all visitors together.
     """
 
@@ -306,6 +310,8 @@ class VisitorSessions:
         def open_studio() -> Studio:
             is_new = not workspace.exists()
             studio = self._open_studio(quota, workspace, rate_limits)
+            if name == _PROGRAMS:
+                studio.speakers.close(UNKNOWN_CALLER)
             if is_new:
                 visitor.note_prepared()
             return studio

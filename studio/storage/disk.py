@@ -72,6 +72,8 @@ def storage_errors(path: Path) -> Iterator[None]:
         reason = error.strerror or str(error)
         kind = DiskFull if is_full_error(error) else StorageFailed
         what = "This can't be saved" if _is_working(path) else f"“{path.name}” can't be written"
+        if isinstance(error, FileNotFoundError | NotADirectoryError) and not path.parent.is_dir():
+            raise kind(f"{what}: there is no such folder. Create it, or choose another.") from error
         raise kind(
             f"{what}: {reason}. Free some space or choose a folder you may write to."
         ) from error
@@ -145,8 +147,8 @@ class Disk:
             path.mkdir(parents=True, exist_ok=True)
 
     def remove(self, path: Path) -> None:
-        """Delete a file or a whole folder; no error if it doesn't exist."""
-        with storage_errors(path):
+        """Delete a file or a whole folder; no error if it doesn't exist, or is moved meanwhile."""
+        with storage_errors(path), suppress(FileNotFoundError):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:

@@ -225,4 +225,4 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except StudioError as error:
-        raise gr.Error(str(error)) from error
+        raise gr.Error(str(error), print_exception=False) from error

@@ -53,7 +53,15 @@ class SpeakerLibrary:
         # What only reads a speaker's folder is the store's own.
         self.folder, self.read_record = self._store.folder, self._store.read
         self.measure_length_s = self._store.measure_length_s
+        self.require_open = self._store.require_open
         self._now = now
+
+    def close(self, why: str) -> None:
+        """Keep the voices without a recording, and refuse every change from now on."""
+        for speaker in self.list():
+            if speaker.sample or speaker.moods:
+                self.remove(speaker.name)
+        self._store.closed_because = why
 
     def watch(self, on_change: Callable[[], None]) -> None:
         """Call `on_change` after each change made here, in the thread that made it."""

@@ -14,7 +14,7 @@ import soundfile
 from filelock import FileLock, Timeout
 
 from studio.audio.clip import Clip, write_wav
-from studio.errors import Conflict, NotFound, StorageFailed
+from studio.errors import Conflict, NotAllowed, NotFound, StorageFailed
 from studio.storage.disk import (
     Disk,
     check_is_file,
@@ -64,6 +64,7 @@ class SpeakerStore:
 
     Attributes:
         trash: Speakers that were removed.
+        closed_because: Why nobody may write any more; None while they may.
     """
 
     def __init__(self, root: Path) -> None:
@@ -79,6 +80,16 @@ class SpeakerStore:
         self._lengths_s: FileCache[float | None] = FileCache()
         self._names: FileCache[str] = FileCache()
         self.on_change: Callable[[], None] = lambda: None
+        self.closed_because: str | None = None
+
+    def require_open(self) -> None:
+        """Do nothing while changes are taken.
+
+        Raises:
+            NotAllowed: They aren't, and why.
+        """
+        if self.closed_because is not None:
+            raise NotAllowed(self.closed_because)
 
     def folder(self, speaker_id: str) -> Path:
         """The folder of a speaker's files."""
@@ -147,8 +158,10 @@ class SpeakerStore:
 
         Raises:
             Conflict: Another process holds it.
+            NotAllowed: The library is closed.
             StorageFailed: The library can't be written.
         """
+        self.require_open()
         with storage_errors(self._root):
             self._root.mkdir(parents=True, exist_ok=True)
             try:

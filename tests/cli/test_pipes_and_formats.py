@@ -17,6 +17,8 @@ import soundfile
 from studio.app import main
 from studio.cli.render import describe_duration
 from studio.dialog.formats.dialog_file import Format, import_dialog
+from studio.errors import SettingError
+from studio.settings import Settings
 from studio.setup.commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -304,6 +306,35 @@ sys.path.insert(0, sys.argv[1])
 import launch
 sys.exit(launch.main(sys.argv[2:]))
 """
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize(
+    "words", [("voices", "list"), ("convert", "{script}", "-", "--format=txt")]
+)
+def test_an_output_that_is_full_is_told_in_a_sentence(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    script = tmp_path / "scene.txt"
+    script.write_text(SCRIPT)
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "studio", *(word.format(script=script) for word in words)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"TTS_BACKEND": "draft", "TABLEREAD_WORKSPACE": str(tmp_path / "w")},
+            check=False,
+            cwd=ROOT,
+        )
+    assert done.stderr == b"The output can't be written: No space left on device.\n"
+    assert done.returncode == 2
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a device that never ends")
+def test_a_configuration_file_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TABLEREAD_CONFIG", "/dev/zero")
+    with pytest.raises(SettingError, match="zero can't be read as TOML: it is larger than 1 MB"):
+        Settings.from_environment()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a closed pipe is another error elsewhere")

@@ -176,3 +176,35 @@ def test_simple_emphasis_is_read_as_beside_other_marks(text):
     """A row with code in it goes to the library, one with emphasis alone mostly doesn't."""
     text = f"Ida: {text.strip()}"
     assert f"{strip_markup(text)} x" == strip_markup(f"{text} `x`")
+
+
+ITEM = '{"speaker":"Ida","text":"Hi."}'
+JSON_FILES = {
+    "an item of 100,000 keys": (
+        "{" + ",".join(f'"k{n}":1' for n in range(100_000)) + "}",
+        "type",
+        300_000,
+    ),
+    "60,000 items": (
+        "[" + ",".join([ITEM] * 60_000) + "]",
+        "20,000",
+        6_000_000,
+    ),
+    "60,000 in a list": (
+        '{"lines":[' + ",".join([ITEM] * 60_000) + "]}",
+        "20,000",
+        9_000_000,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", JSON_FILES)
+def test_json_that_is_too_much_is_refused_in_few_calls(kind: str) -> None:
+    text, said, most_calls = JSON_FILES[kind]
+
+    def read() -> None:
+        with pytest.raises(ScriptError, match=said):
+            import_dialog(text.encode(), "scene.json")
+
+    read()
+    assert count_calls(read) < most_calls

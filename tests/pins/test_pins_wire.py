@@ -517,6 +517,7 @@ def test_names_of_the_metrics(client: httpx.Client) -> None:
     text = client.get("/metrics").text
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     assert {name: one for name, one in types.items() if not name.endswith("_created")} == {
+        "tableread_build_info": "gauge",
         "tableread_queued": "gauge",
         "tableread_in_flight": "gauge",
         "tableread_concurrency": "gauge",

@@ -17,6 +17,7 @@ from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.items import parse_items
 from studio.errors import BadInput, ScriptError, StudioError
 from studio.project.document import Document, ProjectLine, parse_fields
+from studio.project.document_editor import EditFootprint
 from studio.project.edits import EditLookups, apply_edits
 from studio.project.ops import OPS_ADAPTER
 from studio.project.project_file import write_archive
@@ -181,6 +182,17 @@ def test_a_script_of_equal_lines_is_merged_in_linear_time() -> None:
         assert len(merged.order) == count - 1
 
     assert_linear(work, 4_000)
+
+
+def test_who_deleted_many_lines_is_remembered_in_linear_time() -> None:
+    def delete(count: int) -> None:
+        lines = {f"{number:012x}": [{"text": "Hi."}, None] for number in range(count)}
+        footprint = EditFootprint()
+        footprint.add_entry({"rev": 1, "client": "ida", "kind": "edit", "delta": {"lines": lines}})
+        # Of the last 5,000, which are sooner sent back to somebody than earlier ones.
+        assert len(footprint.find_changes_by_others(0, "tom")) == 5_000
+
+    assert_linear(delete, 80_000)
 
 
 def test_the_last_cast_of_a_name_counts() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import random
 import re
@@ -111,6 +112,17 @@ def _edits(make: Callable[[list[str]], list[dict[str, Any]]]) -> Build:
 
 def _script(text: Callable[[], str]) -> Build:
     return lambda scene: _json({**_author(scene), "text": text()})
+
+
+def _changed(scene: Scene) -> dict[str, Any]:
+    """A script in which each of 18,000 lines was rewritten, to 220 characters."""
+    choose = random.Random(220)
+    rows = (f"{line['speaker']}: {line['text'][:-1]}" for line in scene.project["lines"])
+    text = "\n".join(
+        f"{row}, and {' '.join(choose.choices(_WORDS, k=20))}."[:230]
+        for row in itertools.islice(rows, 18_000)
+    )
+    return _json({**_author(scene), "text": text})
 
 
 def _new_id(number: int) -> str:
@@ -224,6 +236,14 @@ _SOURCES = {
 """How files begin that are as large as any, and what follows again and again."""
 
 
+def _json_files() -> Iterator[tuple[str, str]]:
+    """Files of as many values as are read, and of as many bytes."""
+    yield "400,000 keys", "{" + ",".join(f'"k{number}":1' for number in range(400_000)) + "}"
+    items = ('{"type":"speech","speaker":"Ida","text":"Hello."}' for _ in range(90_000))
+    yield "90,000 items", "[" + ",".join(items) + "]"
+    yield "160,000 small items", "[" + ",".join(['{"a":1,"b":2}'] * 160_000) + "]"
+
+
 def _source(kind: str) -> bytes:
     beginning, piece = _SOURCES[kind]
     return (beginning + piece * (SOURCE_BYTES // len(piece))).encode()[:SOURCE_BYTES]
@@ -264,6 +284,13 @@ SPECIAL: tuple[Largest, ...] = (
         _SCRIPT,
         "20,000 equal lines",
         _script(lambda: "\n".join(["Ida: Yes."] * LINES)),
+        sends_lines=True,
+    ),
+    Largest(_SCRIPT, "18,000 changed lines", _changed, sends_lines=True),
+    Largest(
+        _SCRIPT,
+        "18,000 like lines",
+        _script(lambda: "\n".join(["Ida: " + "so it is and so it goes " * 9] * 18_000)),
         sends_lines=True,
     ),
     *map(_op, _EACH_OP),
@@ -315,6 +342,14 @@ SPECIAL: tuple[Largest, ...] = (
             lambda _, kind=kind: {"content": _source(kind), "headers": _TEXT_HEADERS},
         )
         for kind in _SOURCES
+    ),
+    *(
+        Largest(
+            "POST /studio/projects/lines",
+            f"JSON of {kind}",
+            lambda _, text=text: {"content": text.encode(), "params": {"name": "scene.json"}},
+        )
+        for kind, text in _json_files()
     ),
     Largest(
         "POST /studio/projects/lines",

@@ -164,3 +164,18 @@ def test_no_call_names_a_file_elsewhere(http: httpx.Client, way: str) -> None:
             assert http.post("/gradio_api/call/v2/speak", json=wrong).status_code == 400
     known = CALLS[way]
     assert http.post(f"/gradio_api/{way}/nothing", json=known).status_code == 404
+
+
+def test_an_unknown_event_gets_an_answer_and_leaves_no_traceback(tmp_path: Path) -> None:
+    with serving(tmp_path / "workspace") as (http, process):
+        for address, told in (
+            ("call/speak/abc", "event: error\n"),
+            ("call/v2/speak/abc", "event: error\n"),
+            ("queue/data?session_hash=unknown", '"session_not_found":true'),
+        ):
+            answer = http.get(f"/gradio_api/{address}")
+            assert told in answer.text
+        refused = {"data": [None, "Vera", True, ""]}
+        event_id = http.post("/gradio_api/call/add_voice", json=refused).json()["event_id"]
+        assert "as a file" in http.get(f"/gradio_api/call/add_voice/{event_id}").text
+        assert "Traceback" not in process.said()

@@ -31,8 +31,15 @@ class Login(FastAPI):
     def __init__(self) -> None:
         super().__init__()
         self.now_s = 0.0
-        self.limit = LoginLimit(self, clock=lambda: self.now_s)
+        self.slept_s: list[float] = []
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
+        self.limit = LoginLimit(self, clock=lambda: self.now_s, sleep=self.sleep)
         self.post("/login")(self.login)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
+        await self.may_go_on.wait()
 
     async def login(self, right: bool = False) -> JSONResponse:
         return JSONResponse({}, 200 if right else 400)
@@ -64,6 +71,54 @@ async def test_wrong_passwords_of_one_address_lock_nobody_else_out() -> None:
     assert (await form.sign_in("2001:db8:0:1::99", right=True)).status_code == 429
     for other in ("2001:db8:0:2::1", "203.0.113.7", "127.0.0.1"):
         assert (await form.sign_in(other, right=True)).status_code == 200
+
+
+async def test_twenty_wrong_passwords_of_the_networks_of_a_48_make_it_wait() -> None:
+    form = Login()
+    codes = [
+        (await form.sign_in(f"2001:db8:7:{network:x}::1", right=False)).status_code
+        for network in range(30)
+    ]
+    assert codes == [400] * 20 + [429] * 10
+    assert (await form.sign_in("2001:db8:8::1", right=True)).status_code == 200
+
+
+async def guess(form: Login, times: int) -> list[int]:
+    """Wrong passwords, each from an address of its own."""
+    return [
+        (await form.sign_in(f"198.51.{one // 250}.{one % 250}", right=False)).status_code
+        for one in range(times)
+    ]
+
+
+async def test_hundreds_of_wrong_passwords_in_a_minute_make_every_sign_in_slow() -> None:
+    form = Login()
+    assert await guess(form, 300) == [400] * 300
+    assert form.slept_s == []
+    assert (await form.sign_in("203.0.113.7", right=False)).status_code == 400
+    assert (await form.sign_in("203.0.113.8", right=True)).status_code == 200
+    assert form.slept_s == [5.0, 5.0]
+    form.now_s = 60.0
+    assert (await form.sign_in("203.0.113.9", right=True)).status_code == 200
+    assert form.slept_s == [5.0, 5.0]
+
+
+async def test_so_many_wait_at_once_and_nobody_without_a_wrong_one_is_refused() -> None:
+    form = Login()
+    await guess(form, 300)
+    form.may_go_on.clear()
+    async with asyncio.TaskGroup() as waiting:
+        for one in range(70):  # which tried before
+            waiting.create_task(form.sign_in(f"198.51.0.{one}", right=False))
+        for _ in range(500):
+            await asyncio.sleep(0)
+        assert len(form.slept_s) == 48  # a quarter of 64 is kept for this machine
+        owner = waiting.create_task(form.sign_in("203.0.113.8", right=True))
+        for _ in range(500):
+            await asyncio.sleep(0)
+        assert len(form.slept_s) == 49
+        form.may_go_on.set()
+    assert owner.result().status_code == 200
 
 
 async def test_right_passwords_that_arrive_slowly_count_as_no_wrong_ones() -> None:

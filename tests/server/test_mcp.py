@@ -71,6 +71,19 @@ async def test_the_tools_are_listed_as_on_the_page(http: httpx.Client) -> None:
         (tool.name, tool.inputSchema) for tool in listed
     ]
     assert http.get("/config").json()["mcp_server"] is True
+    reads = {tool.name: tool.annotations.readOnlyHint for tool in listed}
+    assert [name for name, is_reading in reads.items() if not is_reading] == ["propose_edits"]
+    assert {tool.annotations.destructiveHint or False for tool in listed} == {False}
+
+
+async def test_the_server_names_the_studios_version(http: httpx.Client) -> None:
+    address = f"{str(http.base_url).rstrip('/')}/gradio_api/mcp/"
+    async with (
+        streamable_http_client(address) as (read, write, _),
+        ClientSession(read, write) as session,
+    ):
+        about = (await session.initialize()).serverInfo
+    assert (about.name, about.version) == ("tableread", "0.1.0")
 
 
 async def test_it_renders_a_scene_and_tells_how_far_it_is(http: httpx.Client) -> None:

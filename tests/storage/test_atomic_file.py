@@ -86,6 +86,21 @@ def test_a_folder_that_is_missing_or_a_file_is_told(tmp_path):
         ):
             pass
         assert str(tmp_path) not in str(caught.value)
+        assert "no such folder" in str(caught.value)
+        assert "Free some space" not in str(caught.value)
+
+
+def test_a_folder_that_is_moved_while_it_is_deleted_is_gone(tmp_path, monkeypatch):
+    folder = tmp_path / "making"
+    folder.mkdir()
+
+    def remove(path):  # as of a project that goes to the trash meanwhile
+        path.rename(tmp_path / "trash")
+        raise FileNotFoundError(2, os.strerror(2), str(path))
+
+    monkeypatch.setattr("studio.storage.disk.shutil.rmtree", remove)
+    Disk().remove(folder)
+    assert not folder.exists()
 
 
 def test_a_folder_in_the_place_of_the_file_stays(tmp_path):

@@ -58,7 +58,7 @@ from studio.dialog.formats.turns import has_closed_turns
 from studio.dialog.gaps import GAP
 from studio.dialog.items import parse_items, write_items, write_json_lines
 from studio.dialog.markup import strip_markup
-from studio.dialog.model import Audio, Dialog, Line, Notice, Speech, Unspoken
+from studio.dialog.model import MAX_LINES, Audio, Dialog, Line, Notice, Speech, Unspoken
 from studio.dialog.reading_limits import check_reading, limited_reading
 from studio.dialog.script import parse_header, read_own_script, write_script
 from studio.errors import NameRejected, ScriptError
@@ -191,6 +191,8 @@ _TURN_ITEM = regex.compile(r"\s*\[S\d{1,2}\]")
 
 def _join_turn_items(text: str) -> str | None:
     """The text of items that only hold turns: `{"text": "[S1] Hi. [S2] Ho."}`; None for others."""
+    if "[S" not in text:
+        return None
     rows = text.lstrip("\ufeff \t\r\n")
     try:
         found = (
@@ -221,7 +223,7 @@ def _add_types(text: str) -> str:
         found = json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return text
-    items = found if isinstance(found, list) else [found]
+    items = found[: MAX_LINES + 1] if isinstance(found, list) else [found]
     if not any(map(_is_untyped, items)):
         return text
     if not isinstance(found, list):

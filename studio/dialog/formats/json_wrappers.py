@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from studio.dialog.directions import write_direction
 from studio.dialog.formats.tables import Role, assign, is_noted, role_of
+from studio.dialog.model import MAX_LINES
 
 _LISTS = (
     "inputs",
@@ -46,7 +48,7 @@ def unwrap_items(text: str) -> tuple[str, str | None]:
         return json.dumps([_read_pair(one) for one in found], ensure_ascii=False), None
     if not isinstance(found, dict) or "type" in found:
         return text, None
-    items = list(_find_items(found, _DEEPEST))
+    items = list(islice(_find_items(found, _DEEPEST), MAX_LINES + 1))
     if not items:
         return text, None
     title = next((found[key] for key in found if key.casefold().endswith("title")), None)

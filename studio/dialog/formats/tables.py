@@ -127,9 +127,10 @@ def assign(headings: list[str], numeric: Container[int] = ()) -> dict[Role, int]
     """The column of each role; of two candidates, the one with the better heading.
 
     Args:
-        headings: Of all columns.
+        headings: Of all columns; what stands beyond the 1,000th has no role.
         numeric: Columns that hold nothing but numbers, and so never the text.
     """
+    headings = headings[:_MOST_COLUMNS]
     best: dict[Role, tuple[int, int]] = {}
     for column, heading in enumerate(headings):
         if found := _ROLES.get(_split_unit(heading)[0]):

@@ -368,10 +368,19 @@ class ConcurrencyLimitMiddleware:
             await send(message)
 
         is_awaited.set(scope.get("state", {}).get("is_awaited", is_awaited.get()))
+        scope[_LEAVE] = place.leave
         try:
             await self._app(scope, receive, send_left)
         finally:
             place.leave()
+
+
+_LEAVE = "leave_place"
+
+
+def leave_place(scope: Scope) -> None:
+    """Give a request's place to the next one before its response starts, since it waits long."""
+    scope.get(_LEAVE, lambda: None)()
 
 
 class _Admission:

@@ -9,6 +9,7 @@ import json
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -93,7 +94,7 @@ class GradioCallMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse a call."""
         if scope["type"] != "http" or scope["method"] != "POST" or not is_call(scope["path"]):
-            await self._app(scope, receive, send)
+            await self._pass_on(scope, receive, send)
             return
         try:
             body = await Request(scope, receive).body()
@@ -114,3 +115,12 @@ class GradioCallMiddleware:
             (b"content-length", b"%d" % len(data)),
         ]
         await self._app(scope, receive_once(data, receive), send)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on; of an unknown event Gradio tells in a stream, and raises then."""
+        try:
+            await self._app(scope, receive, send)
+        except RuntimeError as error:  # Starlette's, as the response has started
+            if not isinstance(error.__cause__, HTTPException):
+                raise
+            await send({"type": "http.response.body", "body": b""})

@@ -1,10 +1,17 @@
-"""The throttle of sign-ins and of the key: an address with ten wrong ones waits."""
+"""The throttle of sign-ins and of the key: an address with ten wrong ones waits.
+
+Guesses from very many addresses make every sign-in slow, the right one too: a guesser who sees that
+a right password is answered at once doesn't wait for the other answers.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
 import math
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
@@ -12,11 +19,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
-from studio.server.middleware.admission import receive_once
-from studio.server.middleware.places import client_network
+from studio.server.middleware.admission import leave_place, receive_once
+from studio.server.middleware.places import Places, client_network
 from studio.server.policies import Access, policy_of
 
 _MOST_FAILED = 10
+_MOST_OF_SITE = 20
+"""Of all networks of a /48, which is what a provider gives to one customer."""
+
 _WINDOW_S = 300.0
 _MOST_ADDRESSES = 1_000
 """Addresses that are remembered; each try looks through them."""
@@ -38,20 +48,28 @@ class FailedTries:
         """Seconds until an address may try again; 0 if it may now."""
         now_s = self._clock()
         self._forget_old(now_s)
-        tries = self._tries.get(network, {})
-        if len(tries) < _MOST_FAILED:
-            return 0
-        return math.ceil(next(iter(tries.values())) + _WINDOW_S - now_s)
+        first_s = [
+            next(iter(tries.values()))
+            for counted, most in _counted(network)
+            if len(tries := self._tries.get(counted, {})) >= most
+        ]
+        return math.ceil(max(first_s) + _WINDOW_S - now_s) if first_s else 0
 
     def add(self, network: str | None, tried: Hashable) -> None:
         """Count a wrong try, each one once."""
-        tries = self._tries.pop(network, {})
-        tries.setdefault(tried, self._clock())
-        self._tries[network] = tries
+        for counted, _ in _counted(network):
+            tries = self._tries.pop(counted, {})
+            tries.setdefault(tried, self._clock())
+            self._tries[counted] = tries
 
     def take_back(self, network: str | None, tried: Hashable) -> None:
         """Count a try no longer: it was a right one."""
-        self._tries.get(network, {}).pop(tried, None)
+        for counted, _ in _counted(network):
+            self._tries.get(counted, {}).pop(tried, None)
+
+    def has_any(self, network: str | None) -> bool:
+        """Whether an address has tried wrongly, or tries now."""
+        return bool(self._tries.get(network))
 
     def _forget_old(self, now_s: float) -> None:
         for network, tries in list(self._tries.items()):
@@ -63,16 +81,40 @@ class FailedTries:
             del self._tries[next(iter(self._tries))]
 
 
+def _counted(network: str | None) -> Iterator[tuple[str | None, int]]:
+    """What a try of a network counts for, with how many wrong ones make it wait."""
+    yield network, _MOST_FAILED
+    if network is not None and ":" in network:
+        yield str(ipaddress.ip_network(network).supernet(new_prefix=48)), _MOST_OF_SITE
+
+
+_MANY, _MANY_S = 300, 60.0
+"""So many wrong passwords in that time come from somebody who guesses."""
+
+_SLOW_S = 5.0
+_MOST_SLOW = 64
+
+
 class LoginLimit:
     """Login throttle: after ten wrong passwords, an address waits for a while.
 
-    Others still sign in, and whoever is signed in already isn't affected.
+    Others still sign in, and whoever is signed in already isn't affected. While hundreds of wrong
+    ones come in a minute, each sign-in takes 5 s, and only so many are under way.
     """
 
-    def __init__(self, app: ASGIApp, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Wrap an application."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Wrap an application; `sleep` waits for some seconds."""
         self._app = app
+        self._clock, self._sleep = clock, sleep
         self._failed = FailedTries(clock)
+        self._wrong_s: deque[float] = deque(maxlen=_MANY)
+        self._slow = Places(_MOST_SLOW)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse a sign-in."""
@@ -85,6 +127,9 @@ class LoginLimit:
             return
         network, tried = client_network(scope), object()
         wait_s = self._failed.find_wait_s(network)
+        is_slow = len(self._wrong_s) == _MANY and self._clock() - self._wrong_s[0] < _MANY_S
+        if is_slow and self._slow.is_full_for(network) and self._failed.has_any(network):
+            wait_s = wait_s or int(_SLOW_S)  # an address without a wrong one always gets in
         if wait_s:
             message = f"There were too many wrong passwords. Try again in {wait_s} s."
             await _wait("/login", message, wait_s)(scope, receive, send)
@@ -93,10 +138,20 @@ class LoginLimit:
         self._failed.add(network, tried)
 
         async def send_noted(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] < 400:
-                self._failed.take_back(network, tried)
+            if message["type"] == "http.response.start":
+                if message["status"] < 400:
+                    self._failed.take_back(network, tried)
+                else:
+                    self._wrong_s.append(self._clock())
             await send(message)
 
+        if is_slow:
+            leave_place(scope)
+            self._slow.take(network)
+            try:
+                await self._sleep(_SLOW_S)
+            finally:
+                self._slow.leave(network)
         await self._app(scope, receive_once(body, receive), send_noted)
 
 

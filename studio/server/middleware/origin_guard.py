@@ -25,16 +25,20 @@ _NAVIGATES = ("navigate", "nested-navigate")
 class OriginGuard:
     """Refuses requests to a host name that isn't the studio's, or from a page of another site."""
 
-    def __init__(self, bound: str | None, more: Iterable[str] = ()) -> None:
+    def __init__(
+        self, bound: str | None, more: Iterable[str] = (), *, is_local: bool = True
+    ) -> None:
         """Start with the local names.
 
         Args:
             bound: The address that the server listens on; a wildcard stands for this machine's
                 own names.
             more: Names from the settings.
+            is_local: Whether only this machine reaches the server.
         """
         # Guards the set, which gets the share link's host once Gradio has made the link.
         self._lock = threading.Lock()
+        self._is_local = is_local
         self._names = set(_LOCAL_NAMES) | {name.casefold() for name in more}
         if bound is not None and bound.strip("[]") in _WILDCARDS:
             own = {socket.gethostname().casefold(), socket.getfqdn().casefold()}
@@ -71,16 +75,20 @@ class OriginGuard:
         with self._lock:
             return name in self._names or (_is_address(name) and ip_address(name).is_loopback)
 
-    def find_refusal(self, headers: Headers, *, is_visit: bool) -> str | None:
+    def find_refusal(
+        self, headers: Headers, *, is_visit: bool, is_probe: bool = False
+    ) -> str | None:
         """Why a request is refused; None if it is allowed.
 
         Args:
             headers: The request's.
             is_visit: Whether it is for the page itself, which links on other sites may lead to.
+            is_probe: Whether it asks for health or metrics. Where other machines reach the studio,
+                these name it as they like, such as by its container.
         """
         host = headers.get("host", "")
         name = hostname_of(host)
-        if not self.is_known_host(name):
+        if not (self.is_known_host(name) or (is_probe and not self._is_local)):
             return (
                 f"This studio isn't reached by the name “{(name or host)[:80]}”. Use its own "
                 "address, or add the name to TABLEREAD_ALLOWED_HOSTS."

@@ -10,10 +10,11 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
+from studio.server.middleware.access_log import AccessLog
 from studio.server.middleware.admission import limit_body, stated_bytes, too_large
 from studio.server.middleware.origin_guard import OriginGuard
 from studio.server.middleware.reverse_proxy import ReverseProxy
-from studio.server.policies import RoutePolicies, RoutePolicy, keep_policy
+from studio.server.policies import Access, RoutePolicies, RoutePolicy, keep_policy, policy_of
 
 # Gradio's page has inline scripts and compiles templates, so those two can't be forbidden; the
 # page may load nothing from other sites, and send nothing there.
@@ -23,6 +24,7 @@ _CSP = (
     "media-src 'self' data: blob:; worker-src 'self' blob:; connect-src 'self' data: blob:; "
     "object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors {ancestors}"
 )
+_PROBED = frozenset({"/healthz", "/healthz/live", "/metrics"})
 _HUB = "'self' https://huggingface.co https://*.hf.space"
 
 
@@ -51,6 +53,7 @@ class SecurityMiddleware:
         self._hosts = hosts
         self._proxy = ReverseProxy(hosts, prefix)
         self._policies = policies
+        self._access_log = AccessLog(policies)
         self._headers = _headers(framed_by_hub=framed_by_hub)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,7 +63,8 @@ class SecurityMiddleware:
         elif scope["type"] == "http":
             scope = self._proxy.read(scope)
             send = self._proxy.respond(scope, send)
-            await self._http(scope, receive, self._add_headers(send))
+            send = self._add_headers(scope, send)
+            await self._access_log.follow(self._http, scope, receive, send)
         else:
             await send({"type": "websocket.close", "code": 1008})
 
@@ -86,7 +90,8 @@ class SecurityMiddleware:
         self, headers: Headers, path: str, policy: RoutePolicy | None
     ) -> Response | None:
         is_visit = policy is not None and policy.is_page
-        reason = self._hosts.find_refusal(headers, is_visit=is_visit)
+        is_probe = path in _PROBED
+        reason = self._hosts.find_refusal(headers, is_visit=is_visit, is_probe=is_probe)
         if reason is not None:
             return _reject(path, 403, reason)
         if path == "":
@@ -104,12 +109,14 @@ class SecurityMiddleware:
             return _reject(path, 413, too_large(limit_bytes))
         return None
 
-    def _add_headers(self, send: Send) -> Send:
+    def _add_headers(self, scope: Scope, send: Send) -> Send:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)
+                if policy_of(scope).access is not Access.ANYBODY:
+                    headers.setdefault("Cache-Control", "private, no-cache")
             await send(message)
 
         return send_with_headers

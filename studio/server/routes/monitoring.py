@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, Info, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
+from studio import __version__
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.base import Health
 from studio.backends.device import LOST, card_lost
@@ -113,6 +114,8 @@ class Metrics:
         engine = _engine_of(studio)
         self._registry = CollectorRegistry()
         self._registry.register(_EngineState(engine))
+        build = Info("tableread_build", "The studio's version.", registry=self._registry)
+        build.info({"version": __version__})
         self._segments = Counter(
             "tableread_segments", "Segments by how they ended.", ["state"], registry=self._registry
         )

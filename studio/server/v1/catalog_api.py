@@ -204,6 +204,7 @@ def add_voice(
     speaker_description: Annotated[str | None, Form(max_length=2_000)] = None,
 ) -> VoiceAdded:
     """Add a voice from a recording, with its owner's consent."""
+    studio.speakers.require_open()
     if consent.strip().casefold() in _FALSE:
         raise BadInput(
             "consent is missing: say there that the voice is yours, or its owner agreed."
@@ -224,6 +225,7 @@ def add_voice(
 @speech_policy(disk=DiskUse.FREE)
 def remove_voice(studio: StudioDep, name: str) -> VoiceRemoved:
     """Move a speaker of the library to the trash."""
+    studio.speakers.require_open()
     speaker = studio.speakers.find(name)
     if speaker is None:
         raise NotFound(f"There is no speaker “{name[:100]}” in the library.")

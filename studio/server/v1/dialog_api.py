@@ -39,6 +39,7 @@ from studio.engine.job import (
 from studio.errors import BadInput, Conflict, NotFound, about
 from studio.hearing.timing_files import TimingFormat, write_scene_captions, write_timing
 from studio.project.characters import PLAIN, Character, change_character
+from studio.server.middleware.access_log import JOB_ID
 from studio.server.policies import DiskUse, PerStudio, RequestClass, StudioDep, speech_policy
 from studio.server.transfers import attachment, make_file, mastering_of, unless_left
 from studio.server.v1.sound_query import SoundQuery
@@ -158,7 +159,7 @@ _IMAGE = {
 )
 @speech_policy(disk=DiskUse.FILL)
 def begin(
-    studio: StudioDep, store: DialogStoreDep, body: DialogBody
+    studio: StudioDep, store: DialogStoreDep, body: DialogBody, response: Response
 ) -> DialogCard | StreamingResponse:
     """Render a dialog; with `stream`, the response is its progress as events."""
     with about("model"):
@@ -190,10 +191,12 @@ def begin(
     )
     stream = SpeechStream(studio, dialog, options)
     store.put(stream)
+    named = {JOB_ID: stream.job.job_id}
     if body.stream:
         return StreamingResponse(
-            _progress(stream.job), status_code=201, media_type="text/event-stream"
+            _progress(stream.job), status_code=201, media_type="text/event-stream", headers=named
         )
+    response.headers.update(named)
     return _card(stream.job)
 
 

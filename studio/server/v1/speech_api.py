@@ -25,6 +25,7 @@ from studio.hearing.timing_files import TimedLine, place_in_scene
 from studio.hearing.word_aligner import WordAligner
 from studio.hearing.written_words import place_in_written
 from studio.server.error_responses import DOCUMENTED, SPEECH_HANDLERS, speech_error_body
+from studio.server.middleware.access_log import JOB_ID
 from studio.server.policies import (
     SPEECH_BYTES,
     DiskUse,
@@ -85,6 +86,7 @@ async def speech(studio: StudioDep, body: SpeechBody, request: Request) -> Respo
     as_events = body.stream_format == "sse"
     media_type = "text/event-stream" if as_events else body.response_format.encoding.media_type
     headers = {"X-Sample-Rate": str(STUDIO_RATE_HZ), "Cache-Control": "no-store"}
+    headers[JOB_ID] = reading.job.job_id
     chunks = spoken.events() if as_events else spoken.audio()
     return _Closing(reading.render, chunks, media_type=media_type, headers=headers)
 

@@ -1,0 +1,80 @@
+"""One line in the log for each request, under the id that its response carries.
+
+A line holds nothing that was sent but an id: the route's template stands for the path.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from studio.server.policies import RoutePolicies
+
+log = logging.getLogger(__name__)
+
+REQUEST_ID, JOB_ID = "X-Request-Id", "X-Job-Id"
+_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_MINUTE_S = 60.0
+_MOST = {False: 600, True: 120}
+"""Lines a minute, of requests that were answered and of refused ones: 130 MB a day at most."""
+
+
+class AccessLog:
+    """Logs requests at their ends; to be used on the server's event loop only."""
+
+    def __init__(
+        self, policies: RoutePolicies, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Log requests of these routes."""
+        self._policies = policies
+        self._clock = clock
+        self._since_s = clock()
+        self._seen: Counter[bool] = Counter()
+
+    async def follow(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on; its response gets the id that a proxy gave it, or a new one."""
+        given = Headers(scope=scope).get(REQUEST_ID, "")
+        request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
+        begun_s, status, job_id = self._clock(), 0, None
+
+        async def send_noted(message: Message) -> None:
+            nonlocal status, job_id
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers[REQUEST_ID] = request_id
+                status, job_id = message["status"], headers.get(JOB_ID)
+            await send(message)
+
+        try:
+            await app(scope, receive, send_noted)
+        finally:
+            if log.isEnabledFor(logging.INFO) and self._is_due(is_refused=status >= 400):
+                self._write(scope, status, request_id, job_id, self._clock() - begun_s)
+
+    def _is_due(self, *, is_refused: bool) -> bool:
+        now_s = self._clock()
+        if now_s - self._since_s >= _MINUTE_S:
+            left_out = sum(max(0, self._seen[kind] - most) for kind, most in _MOST.items())
+            self._since_s, self._seen = now_s, Counter()
+            if left_out:
+                log.info("%d more requests weren't logged", left_out)
+        self._seen[is_refused] += 1
+        return self._seen[is_refused] <= _MOST[is_refused]
+
+    def _write(
+        self, scope: Scope, status: int, request_id: str, job_id: str | None, took_s: float
+    ) -> None:
+        method = scope["method"] if scope["method"] in _METHODS else "?"
+        route = self._policies.template_of(method, scope["path"])
+        fields = {"method": method, "route": route, "status": status, "ms": round(took_s * 1e3, 1)}
+        fields |= {"request_id": request_id} | ({"job_id": job_id} if job_id else {})
+        text = f"{method} {route} {status} {fields['ms']} ms, request {request_id}"
+        log.info("%s%s", text, f", job {job_id}" if job_id else "", extra={"fields": fields})
