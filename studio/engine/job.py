@@ -430,7 +430,7 @@ class Job:
         if len(metrics) > _BASELINE_GROWTH * n_known:
             usual = build_baseline(metrics, _get_speaker(record))
             self._baselines[voice] = len(metrics), usual
-        return _find_issues(report, usual)
+        return _find_issues(self, report, usual)
 
     def list_failures(self) -> tuple[SegmentFailure, ...]:
         """The segments that couldn't be spoken, in order."""
@@ -539,14 +539,16 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
     for record in job.records:
         if record.report is None:
             continue
-        if doubts := _find_issues(record.report, usual.get(_build_voice_key(record))):
+        if doubts := _find_issues(job, record.report, usual.get(_build_voice_key(record))):
             segment = record.segment
             found.append(SegmentIssues(segment.segment_idx, segment.line_number, doubts))
     return tuple(found)
 
 
-def _find_issues(report: QualityReport, usual: VoiceBaseline | None) -> tuple[QualityIssue, ...]:
-    return report.issues + find_outliers(report.metrics, usual)
+def _find_issues(
+    job: Job, report: QualityReport, usual: VoiceBaseline | None
+) -> tuple[QualityIssue, ...]:
+    return report.issues + find_outliers(report.metrics, usual, job.spec.backend_name)
 
 
 def _build_baselines(job: Job) -> dict[Hashable, VoiceBaseline | None]:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from studio.audio.clip import STUDIO_RATE_HZ
+from studio.backends.base import canonical_name
 from studio.engine.event_log import EventLog
 from studio.errors import NotFound, StorageFailed
 from studio.project import folder as layout
@@ -25,7 +26,7 @@ from studio.project.render_queue import RenderQueue
 from studio.project.snapshot import ProjectSnapshot
 from studio.project.takes import Take, TakeStore, VoiceKey, build_voice_key
 from studio.project.word_timing import WordTiming
-from studio.quality.checks import QualityIssue
+from studio.quality.checks import IssueKind, QualityIssue
 from studio.quality.voice_drift import (
     VoiceBaseline,
     build_baseline,
@@ -57,6 +58,8 @@ class VoiceOutliers:
     def find_issues(self, take: Take) -> tuple[QualityIssue, ...]:
         """The quality issues of a take, by itself and compared with others."""
         found = take.issues + self._find_outliers(take)
+        if take.samples == 0:
+            found = (*found, QualityIssue(IssueKind.SILENT, 0.0, "This line has no sound."))
         if not self.checks_off:
             return found
         voice, language = take.voice, take.language
@@ -93,7 +96,7 @@ class VoiceOutliers:
         n_known, usual = self._baselines.get(voice, (0, None))
         if self._take_store.count_for_voice(voice) > _REFRESH_GROWTH * n_known:
             usual = self._build_baseline(voice)
-        found = find_outliers(take.figures, usual)
+        found = find_outliers(take.figures, usual, canonical_name(take.backend))
         if found:
             self._known_outliers.add(take.take_id)
         return found

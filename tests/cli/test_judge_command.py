@@ -33,7 +33,7 @@ def test_a_project_is_judged_by_its_name(workspace: Path, capsys) -> None:
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0] == "VOICE"
     assert [row.split("  ")[0] for row in rows] == ["Ida"] * 7
-    [tempo] = [row for row in rows if "12% faster or slower" in row]
+    [tempo] = [row for row in rows if "30% faster or slower" in row]
     assert "100 (70 to 100), n = 9" in tempo
     assert main(["judge", "The Mill", "--json", "--workspace", str(workspace)]) == 0
     body = json.loads(capsys.readouterr().out)
