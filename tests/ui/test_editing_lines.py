@@ -386,9 +386,9 @@ def test_a_double_click_on_a_rows_cross_takes_that_row_alone(page, write):
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("#field-gap", "-0.6", "Not changed: Gap before (s) needs a number from 0 to 30."),
-        ("#field-after", "301", "Not changed: Pause after (s) needs a number from 0 to 300."),
-        ("#field-seed", "1.5", "Not changed: Seed goes in steps of 1."),
+        ("#field-gap", "-0.6", "Gap before (s) needs a number from 0 to 30."),
+        ("#field-after", "301", "Pause after (s) needs a number from 0 to 300."),
+        ("#field-seed", "1.5", "Seed goes in steps of 1."),
         ("#lines .line-seconds", "999", "seconds needs a number from 0 to 300."),
         ("#params .param-number >> nth=0", "-7", "needs a number from"),
     ],

@@ -27,6 +27,6 @@ function reasonOf(field) {
   const { validity, min, max, step } = field;
   if (validity.valid) return "";
   const name = (field.ariaLabel ?? field.labels?.[0]?.textContent ?? "").replace(/\s+/g, " ").trim();
-  if (validity.stepMismatch && !validity.rangeUnderflow && !validity.rangeOverflow) return t`Not changed: ${name} goes in steps of ${step}.`;
-  return t`Not changed: ${name} needs a number from ${min} to ${max}.`;
+  if (validity.stepMismatch && !validity.rangeUnderflow && !validity.rangeOverflow) return t`${name} goes in steps of ${step}.`;
+  return t`${name} needs a number from ${min} to ${max}.`;
 }
