@@ -194,7 +194,9 @@ def test_a_conflict_is_told_at_once_and_at_its_line(page, write):
     page.wait_for_selector("#saved[data-state=offline]", state="attached")
     by_tom(page, project, said(0, "One, by Tom.")(line_ids(page)))
     page.unroute(EDITS)
-    page.route(f"**/studio/projects/{project}", lambda route: held.append(route))  # the state comes late
+    page.route(
+        f"**/studio/projects/{project}", lambda route: held.append(route)
+    )  # the state comes late
     page.wait_for_selector(OPEN)
     assert page.inner_text(".conflict-theirs") == "One, by Tom."
     page.click("#conflicts-later")
