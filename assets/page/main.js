@@ -1,7 +1,8 @@
 /** The page: waits for its parts, then joins them. */
 import { readState } from "./core/api.js";
 import { bus } from "./core/bus.js";
-import { byId, whenPresent } from "./core/dom.js";
+import { byId, keepDoubleClicks, whenPresent } from "./core/dom.js";
+import { explainRefusedNumbers } from "./core/number_fields.js";
 import { pageLanguage, translateTree } from "./core/texts.js";
 import { ConflictDialog } from "./document/conflict_dialog.js";
 import { Project } from "./document/project.js";
@@ -96,7 +97,7 @@ function buildEditor({ project, player, show }) {
   const cast = new CastOrder(project);
   const gotoBar = new GotoBar({ project, badges, selection, cast, show });
   new RowFilter({ project, badges, selection, cast, lines });
-  new ScenePanel({ project, player, badges, selection });
+  new ScenePanel({ project, player, hints, badges, selection });
   keepDensity();
   new CastPanel(project, cast);
   new VoicePicker(project, cast);
@@ -116,6 +117,8 @@ async function open() {
   await whenPresent(PARTS);
   document.documentElement.lang = pageLanguage; // Gradio has set its own
   translateTree(document);
+  keepDoubleClicks();
+  explainRefusedNumbers();
   keepTheme();
   keepLanguage();
   const player = new Player();
@@ -129,7 +132,7 @@ async function open() {
   const editor = buildEditor({ project, player, show });
   const projects = new ProjectMenu(project);
   const engine = new EnginePanel(project);
-  const speakers = new LibraryPanel();
+  const speakers = new LibraryPanel(project);
   const exports = new Exports(project);
   new FileDrop({ projects, project, ...editor, speakers, show });
   new LastPosition({ project, ...editor });

@@ -430,7 +430,7 @@ class Job:
         if len(metrics) > _BASELINE_GROWTH * n_known:
             usual = build_baseline(metrics, _get_speaker(record))
             self._baselines[voice] = len(metrics), usual
-        return _find_issues(report, usual)
+        return _find_issues(self, report, usual)
 
     def list_failures(self) -> tuple[SegmentFailure, ...]:
         """The segments that couldn't be spoken, in order."""
@@ -543,7 +543,7 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
         if record.report is None:
             continue
         segment = record.segment
-        doubts = _find_issues(record.report, usual.get(_build_voice_key(record)))
+        doubts = _find_issues(job, record.report, usual.get(_build_voice_key(record)))
         duration_s = left_samples.pop(segment.line_idx, 0) / STUDIO_RATE_HZ
         if line := job.spec.plan.find_speech(segment.line_idx):
             doubts += check_max_duration(duration_s, line.params)
@@ -552,8 +552,10 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
     return tuple(found)
 
 
-def _find_issues(report: QualityReport, usual: VoiceBaseline | None) -> tuple[QualityIssue, ...]:
-    return report.issues + find_outliers(report.metrics, usual)
+def _find_issues(
+    job: Job, report: QualityReport, usual: VoiceBaseline | None
+) -> tuple[QualityIssue, ...]:
+    return report.issues + find_outliers(report.metrics, usual, job.spec.backend_name)
 
 
 def _build_baselines(job: Job) -> dict[Hashable, VoiceBaseline | None]:

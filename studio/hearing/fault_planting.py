@@ -17,7 +17,7 @@ from studio.quality.checks import ExpectedSpeech
 
 _FADE_S = 0.005
 _SEMITONES = 2.0
-_TEMPO = 1.12
+_TEMPO = 1.3
 _TAIL_S = (0.8, 2.0)
 _KEPT_OF_LAST_WORD = (0.2, 0.6)
 

@@ -106,6 +106,7 @@ class ProjectSummary:
         lines: Its rows, pauses and headings included.
         numbered: Its lines as the page numbers them: those that sound.
         problem: Why it can't be read whole, or at all; None if nothing is known to be wrong.
+        voices: The ids of the library's voices that its cast names.
     """
 
     project_id: str
@@ -115,6 +116,7 @@ class ProjectSummary:
     audio_s: float
     numbered: int
     problem: str | None = None
+    voices: tuple[str, ...] = ()
 
 
 class ProjectFolder:
@@ -444,8 +446,9 @@ def read_summary(root: Path) -> ProjectSummary:
     edited_at_s = HistoryRecord.model_validate(record["history"]).at_s
     audio_s, lines = float(record["audio_s"]), record["lines"]
     numbered = _count_numbered(lines)
+    name, voices = str(record["name"]), tuple(filter(None, record.get("cast", {}).values()))
     return ProjectSummary(
-        root.name, str(record["name"]), edited_at_s, len(lines), audio_s, numbered
+        root.name, name, edited_at_s, len(lines), audio_s, numbered, voices=voices
     )
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from studio.audio.clip import STUDIO_RATE_HZ
+from studio.backends.base import canonical_name
 from studio.engine.event_log import EventLog
 from studio.errors import NotFound, StorageFailed
 from studio.project import folder as layout
@@ -25,7 +26,7 @@ from studio.project.render_queue import RenderQueue
 from studio.project.snapshot import ProjectSnapshot
 from studio.project.takes import Take, TakeStore, VoiceKey, build_voice_key
 from studio.project.word_timing import WordTiming
-from studio.quality.checks import QualityIssue, check_max_duration
+from studio.quality.checks import IssueKind, QualityIssue, check_max_duration
 from studio.quality.voice_drift import (
     VoiceBaseline,
     build_baseline,
@@ -62,6 +63,8 @@ class VoiceOutliers:
     def find_issues(self, take: Take) -> tuple[QualityIssue, ...]:
         """The quality issues of a take, by itself, compared with others, and for its line."""
         found = take.issues + self._find_outliers(take)
+        if take.samples == 0:
+            found = (*found, QualityIssue(IssueKind.SILENT, 0.0, "This line has no sound."))
         if self.checks_off:
             of_voice = take.voice, take.language
             found = tuple(one for one in found if (*of_voice, one.kind) not in self.checks_off)
@@ -100,7 +103,7 @@ class VoiceOutliers:
         n_known, usual = self._baselines.get(voice, (0, None))
         if self._take_store.count_for_voice(voice) > _REFRESH_GROWTH * n_known:
             usual = self._build_baseline(voice)
-        found = find_outliers(take.figures, usual)
+        found = find_outliers(take.figures, usual, canonical_name(take.backend))
         if found:
             self._known_outliers.add(take.take_id)
         return found

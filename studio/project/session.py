@@ -172,7 +172,8 @@ class ProjectSession:
             document, at_s = self.document, self._state.history.marks.at_s
             audio_s = self._state.line_states.measure_audio_s()
             lines, numbered = len(document.order), count_numbered(document)
-            return ProjectSummary(self.project_id, document.name, at_s, lines, audio_s, numbered)
+            about = (document.name, at_s, lines, audio_s, numbered, None)
+            return ProjectSummary(self.project_id, *about, (*filter(None, document.cast.values()),))
 
     def get_view(self, line_id: str) -> LineView | None:
         """A line with its current state; None if it was deleted."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Annotated
@@ -105,6 +106,8 @@ class Take:
         phonemes: What is said, as `pack_phonemes` writes it; None until it is timed.
         recognised: What a recogniser understood; None if none has listened to it.
         source: None of what an engine spoke. A recording has seed 0, and can't be made again.
+        number: Its place among all takes that its line ever had, from 1; None in records of studios
+            that wrote none, see `TakeStore.get_number`.
     """
 
     take_id: str
@@ -129,6 +132,7 @@ class Take:
     recognised: WordCheck | None = None
     patch: TakePatch | None = None
     source: TakeSource | None = None
+    number: Annotated[int, Field(ge=1)] | None = None
 
     @property
     def issues(self) -> tuple[QualityIssue, ...]:
@@ -165,7 +169,7 @@ def list_plain_fields(take: Take) -> dict[str, object]:
 
 def encode_take(take: Take) -> bytes:
     """A take's record as the content of its file."""
-    none = {"source"} if take.source is None else None
+    none = {name for name in ("source", "number") if getattr(take, name) is None}
     return TAKE_FORMAT.encode(_TAKE_ADAPTER.dump_python(take, mode="json", exclude=none))
 
 
@@ -228,7 +232,7 @@ def _holds_samples(path: str, samples: int) -> bool:
 
 _OTHER_FIELDS = (
     *("doubts", "figures", "audio_crc32", "pauses", "at_s"),
-    *("words", "phonemes", "recognised", "patch"),
+    *("words", "phonemes", "recognised", "patch", "number"),
 )
 
 _PLAIN_FIELDS = tuple(name for name in Take.__dataclass_fields__ if name not in _OTHER_FIELDS)
@@ -257,6 +261,9 @@ class TakeStore:
         self._takes: dict[str, Take] = {}
         self._of_line: dict[str, list[Take]] = {}
         self._of_voice: dict[VoiceKey, dict[str, Take]] = {}
+        # By take, and the last one of each line: no number is used twice.
+        self._numbers: dict[str, int] = {}
+        self._last_numbers: dict[str, int] = {}
         self._freed: set[str] = set()
         self._damaged: set[str] = set()
         # Those without audio that nothing says were freed; and whether anything would say so.
@@ -266,6 +273,7 @@ class TakeStore:
         self._torn: list[Path] = []
         self.changes = 0
         self._find_all()
+        self._number_all()
 
     def find(self, take_id: str) -> Take:
         """A take by its id.
@@ -281,6 +289,10 @@ class TakeStore:
     def get(self, take_id: str | None) -> Take | None:
         """A take by its id, None if there is none."""
         return self._takes.get(take_id or "")
+
+    def get_number(self, take: Take) -> int:
+        """Which of its line's takes it is, from 1; the others keep theirs when one is deleted."""
+        return self._numbers[take.take_id]
 
     def list_for_line(self, line_id: str) -> tuple[Take, ...]:
         """A line's takes, the oldest first, including deleted ones."""
@@ -377,6 +389,7 @@ class TakeStore:
             StorageFailed: It can't be written; the take isn't added or restored, and a WAV is where
                 it was.
         """
+        take = replace(take, number=self._reserve_number(take))
         target = self.get_audio_path(take)
         self._disk.make_folder(target.parent)
         self._begin_marks()
@@ -458,6 +471,22 @@ class TakeStore:
         alike = self._of_voice.get(build_voice_key(take), {})
         if take.take_id in alike:
             alike[take.take_id] = take
+
+    def _reserve_number(self, take: Take) -> int:
+        with self._lock:
+            if take.take_id not in self._numbers:
+                self._last_numbers[take.line_id] = self._last_numbers.get(take.line_id, 0) + 1
+                self._numbers[take.take_id] = self._last_numbers[take.line_id]
+            return self._numbers[take.take_id]
+
+    def _number_all(self) -> None:
+        """Takes of earlier studios have the numbers that others leave, in their order."""
+        for line_id, takes in self._of_line.items():
+            used = {take.number for take in takes}
+            free = (number for number in count(1) if number not in used)
+            own = {take.take_id: take.number or next(free) for take in takes}
+            self._numbers |= own
+            self._last_numbers[line_id] = max(own.values())
 
     def _take_back(self, target: Path, audio: Path | Clip) -> None:
         """Leave no audio without a record, and lose none that was generated."""

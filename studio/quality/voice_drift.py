@@ -26,11 +26,14 @@ _SPREADS, _SPREADS_FEW = 3.0, 12.0
 _LEVEL_DB = 9.0
 # By letters, a text's duration is known to a fifth; by the draft voice's reading, to a fiftieth.
 _PACE = math.log(1.6)
-_TEMPO = math.log(1.07)
+_TEMPO = math.log(1.22)  # hardly anybody hears less
 _SEMITONES = 1.4
 _TIMBRE_DB = 3.5
 _SAMPLE_SEMITONES = 7.0
+_MIN_SPEECH_S = 2.0  # a shorter line is one word's melody and pace
 _LIKENESS = 0.15
+
+_STEADY_BACKENDS = frozenset({"draft"})  # its voices are the same in each line: none drifts
 
 _MOST = 1_000.0  # decibels, semitones or a logarithm: no sound is that far from another
 _FEW_TIMES = 1.5  # below, a percentage says more
@@ -133,14 +136,18 @@ def build_baseline(others: Sequence[TakeMetrics], who: str = "this voice") -> Vo
     )
 
 
-def find_outliers(metrics: TakeMetrics, usual: VoiceBaseline | None) -> tuple[QualityIssue, ...]:
-    """Find where a take differs too much from its sample and the other takes of its voice."""
+def find_outliers(
+    metrics: TakeMetrics, usual: VoiceBaseline | None, backend_name: str = ""
+) -> tuple[QualityIssue, ...]:
+    """Find where a take of a backend differs too much from its sample and its voice's others."""
     if not metrics.level_db >= QUIET_DB:
         return ()
-    found = [_find_other_pitch(metrics)]
+    is_long = metrics.speech_s >= _MIN_SPEECH_S
+    found = [_find_other_pitch(metrics)] if is_long else []
     if usual is not None:
-        finders = (_find_level, _find_pace, _find_pitch, _find_timbre)
-        found += [find(metrics, usual) for find in finders]
+        found.append(_find_level(metrics, usual))
+        if is_long and backend_name not in _STEADY_BACKENDS:
+            found += [find(metrics, usual) for find in (_find_pace, _find_pitch, _find_timbre)]
     return tuple(issue for issue in found if issue is not None)
 
 

@@ -10,7 +10,14 @@ from operator import attrgetter
 from typing import Any
 
 from studio.backends.base import Backend, ReportsLanguageGaps
-from studio.dialog.directions import Direction, describe_effect, find_directions
+from studio.dialog.directions import (
+    Direction,
+    DirectionKind,
+    Effect,
+    describe_effect,
+    find_directions,
+    find_effect,
+)
 from studio.dialog.model import (
     Dialog,
     Notice,
@@ -298,11 +305,13 @@ class DirectionNote:
         start: Its place in UTF-16 units, as browsers count.
         end: As `start`.
         note: How the voice follows it, or that it doesn't.
+        followed: Whether it does; a cue is none for a voice.
     """
 
     start: int
     end: int
     note: str
+    followed: bool
 
 
 def find_line_directions(
@@ -337,17 +346,19 @@ def find_line_directions(
 def _describe(
     text: str, directions: Iterable[Direction], limits: SpeechLimits, moods: Collection[str]
 ) -> Iterator[DirectionNote]:
-    known: dict[tuple[str, str], str] = {}
+    known: dict[tuple[str, str], tuple[str, bool]] = {}
     units = end = 0
     for one in directions:
         if one.is_spoken:
             continue
         key = one.kind, one.words
         if key not in known:
-            known[key] = describe_effect(one, limits, moods)
+            has_effect = find_effect(one, limits, moods) is not Effect.NONE
+            is_followed = has_effect or one.kind is DirectionKind.CUE
+            known[key] = describe_effect(one, limits, moods), is_followed
         start = units + _count_units(text[end : one.start])
         units, end = start + _count_units(text[one.start : one.end]), one.end
-        yield DirectionNote(start, units, known[key])
+        yield DirectionNote(start, units, *known[key])
 
 
 def _count_units(text: str) -> int:

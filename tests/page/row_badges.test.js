@@ -29,9 +29,13 @@ describe("the badges of a row", () => {
   });
 
   it("says that a direction stands in the text", () => {
-    const directions = [{ start: 0, end: 9, note: "Said in a whisper." }];
+    const directions = [{ start: 0, end: 9, note: "Said in a whisper.", followed: true }];
     assert.deepEqual(badgesOf(line(), { ...plain, directions }), [
       { kind: "direction", text: "direction", title: "Said in a whisper." },
+    ]);
+    const lost = [...directions, { start: 12, end: 20, note: "This voice can’t.", followed: false }];
+    assert.deepEqual(badgesOf(line(), { ...plain, directions: lost }), [
+      { kind: "ignored", text: "direction", title: "Said in a whisper. This voice can’t." },
     ]);
   });
 });

@@ -356,3 +356,23 @@ def test_a_record_is_written_as_it_is_read(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(encode_take(take))
     assert read_take_record(path) == take
+
+
+def test_nothing_of_the_draft_voice_is_marked_as_drift(open_studio):
+    long = "The keeper climbed the stairs with a lamp in each hand and counted them aloud"
+    lines = [f"Ida: {long}, for the evening number {number}." for number in range(12)]
+    session = project(open_studio(), "\n".join(lines))
+    rendered(session)
+    store = session.take_store
+    for view in session.list_views()[:2]:
+        figures = view.take.figures
+        store.update(replace(view.take, figures=replace(figures, pitch=figures.pitch + 9)))
+    outliers = VoiceOutliers(store)
+    assert [one for take in store for one in outliers.find_issues(take)] == []
+
+
+def test_a_line_without_sound_is_marked(open_studio):
+    session = project(open_studio(), "Ida: (gasp)\nTom: All is well here.")
+    rendered(session)
+    assert [view.samples == 0 for view in session.list_views()] == [True, False]
+    assert kinds(session) == [["silent"], []]

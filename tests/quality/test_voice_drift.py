@@ -27,6 +27,9 @@ from studio.quality.voice_drift import (
     find_outliers,
 )
 
+LONG_S = 2.6
+"""So long that two seconds of speech are left when it is 30 % faster."""
+
 FOUND_BY = {
     Fault.PITCH: {IssueKind.PITCH},
     Fault.TEMPO: {IssueKind.PACE},
@@ -88,7 +91,9 @@ def rates(
             usual = build_baseline(metrics, voice)
             rng = random.Random(seed)
             alarms += [bool(find_outliers(one, usual)) for one in metrics]
-            for line, take in zip(ones, own, strict=True):
+            for line, take, one in zip(ones, own, metrics, strict=True):
+                if one.speech_s < LONG_S:
+                    continue
                 for fault, kinds in FOUND_BY.items():
                     clip = plant_fault(fault, take, takes, rng)
                     assert clip is not None
@@ -101,7 +106,7 @@ def rates(
 
 
 @pytest.mark.slow
-def test_drift_of_two_semitones_and_of_12_per_cent_is_found(reader, reference):
+def test_drift_of_two_semitones_and_of_30_per_cent_is_found(reader, reference):
     shares, alarms, _ = rates(reader, reference, {"m3": 12, "f1": 12}, ["en"])
     assert shares["pitch"] >= 0.9
     assert shares["tempo"] >= 0.9
@@ -147,8 +152,9 @@ def test_reasons_are_said_in_words():
     assert said(metrics_of(3.0)) == []
     assert said(metrics_of(6.0)) == ["Higher by 3 semitones than Maud’s other lines."]
     assert said(metrics_of(1.5)) == ["Lower by 2 semitones than Maud’s other lines."]
-    assert said(metrics_of(3.0, reading_s=1.7)) == ["Slower by 18% than Maud’s other lines."]
-    assert said(metrics_of(3.0, reading_s=2.3)) == ["Faster by 15% than Maud’s other lines."]
+    assert said(metrics_of(3.0, reading_s=1.7)) == []  # 18 % slower: hardly anybody hears that
+    assert said(metrics_of(3.0, reading_s=1.5)) == ["Slower by 33% than Maud’s other lines."]
+    assert said(metrics_of(3.0, reading_s=2.6)) == ["Faster by 30% than Maud’s other lines."]
     assert said(metrics_of(3.0, reading_s=1.0)) == [
         "2.0 times as slow as Maud’s other lines.",
     ]

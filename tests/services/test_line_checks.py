@@ -172,13 +172,13 @@ def test_directions_have_their_place_and_what_becomes_of_them(studio):
         == "“angrily” is a stage direction and isn't spoken; this voice can't follow it."
     )
     assert "“SFX: door” is a cue" in second[0].note
+    assert [one.followed for one in (first[0], second[0])] == [False, True]
     assert "“wry”" in third[0].note
     studio.speakers.add("Mara", sample=voice_like(5))
     studio.speakers.add_mood("Mara", "angry", voice_like(5, pitch_hz=200))
-    assert (
-        "chooses the mood “angry”"
-        in find_line_directions(session)[session.document.order[0]][0].note
-    )
+    [followed] = find_line_directions(session)[session.document.order[0]]
+    assert "chooses the mood “angry”" in followed.note
+    assert followed.followed
 
 
 def test_50_000_directions_are_marked_and_lines_beyond_them_are_not(studio):

@@ -85,7 +85,7 @@ def test_a_script_is_pasted_and_heard_and_the_tour_is_left(open_page):
     expect(page.locator("#tour-step")).to_have_text("Step 2 of 5")
     press(page, "Escape")
     expect(page.locator("#tour")).to_be_hidden()
-    at(page, "#lines .line")
+    at(page, "#lines .line-text")
     press(page, "Control+Enter")
     page.wait_for_function(HEARD)
     page.evaluate("() => window.tableread.player.stop()")

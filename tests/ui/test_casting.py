@@ -1,6 +1,7 @@
 """Who speaks for whom belongs to the project, and is seen wherever it is open."""
 
 import pytest
+from playwright.sync_api import expect
 from ui_steps import add_voice, choose_voice, make, open_settings, saved, set_text, studio_url
 
 pytestmark = pytest.mark.browser
@@ -132,3 +133,21 @@ def test_a_new_voice_recolours_no_line(page, write, server):
         assert page.evaluate(colours) == before
     page.wait_for_function("() => window.tableread.project.view.speakers[2].voice !== 'built-in'")
     assert page.evaluate(colours) == before
+
+
+def test_a_rename_onto_another_character_asks_first(page, write):
+    write("Mara: One.\nTomas: Two.\nMara: Three.", 3)
+
+    def rename():
+        page.click("#cast [aria-label='Rename Mara in the script']")
+        page.fill("#cast .voice-rename-field:visible", "tomas")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#merge-confirm[open]")
+
+    rename()
+    assert "2 lines will be said by tomas." in page.inner_text("#merge-confirm")
+    page.click("#merge-confirm button[value=keep]")
+    expect(page.locator("#cast > li")).to_have_count(2)
+    rename()
+    page.click("#merge-confirm button[value=merge]")
+    expect(page.locator("#cast > li")).to_have_count(1)

@@ -56,6 +56,14 @@ def mark(page, first, last):
     )
 
 
+def caret(page):
+    """The row whose text the caret stands in and where, and what is selected."""
+    return page.evaluate(
+        """() => [document.activeElement.closest('.line-text')?.closest('.line').dataset.line,
+          getSelection().focusOffset, window.tableread.selection.ids]"""
+    )
+
+
 def lines_are(page, number):
     expect(page.locator("#lines .line")).to_have_count(number)
     saved(page)
@@ -70,8 +78,7 @@ def test_the_keys_copy_and_paste_lines_with_all_they_say(page, write):
     held = page.evaluate(HELD)
     assert held[3:6] == held[:3]
     assert held[6]["text"] == "Three."
-    marked = page.evaluate("() => window.tableread.selection.ids")
-    assert marked == line_ids(page)[3:6]
+    assert caret(page) == [line_ids(page)[3], 0, []]
     page.keyboard.press("Control+z")
     lines_are(page, 4)
     assert stored(page, project) == ["One.", "—", "Zwei.", "Three."]
@@ -196,3 +203,20 @@ def test_5000_lines_are_copied_and_pasted(page):
     page.keyboard.press("Control+v")
     expect(page.locator("#lines .line")).to_have_count(10_000, timeout=120_000)
     saved(page)
+
+
+def test_what_is_pasted_again_follows_what_was_pasted_before(page, write):
+    write(SCENE, 4)
+    mark(page, 0, 0)
+    page.keyboard.press("Control+c")
+    mark(page, 3, 3)
+    page.keyboard.press("Control+v")
+    lines_are(page, 5)
+    expect(page.locator("#lines .line-text:focus")).to_have_text("One.")
+    page.keyboard.press("Control+v")
+    lines_are(page, 6)
+    assert texts(page) == ["One.", "—", "Zwei.", "Three.", "One.", "One."]
+    assert caret(page) == [line_ids(page)[5], 0, []]
+    page.keyboard.type("No")
+    page.keyboard.press("Control+v")  # the caret stands in a word now
+    expect(page.locator("#lines .line-text:focus")).to_have_text("NoMara: One. One.")

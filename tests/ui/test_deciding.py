@@ -1,6 +1,7 @@
 """Two people change the same lines: nothing is decided by accident, both versions can be had."""
 
 import pytest
+from playwright.sync_api import expect
 from ui_steps import by_tom, line_ids, reopened, saved, set_text, stored, texts, type_into
 
 pytestmark = pytest.mark.browser
@@ -183,3 +184,29 @@ def test_ctrl_z_takes_back_ones_own_and_asks_before_anybody_elses(page, write):
     ask.locator(".notice-act").click()
     page.wait_for_function("() => window.tableread.project.lines[1].text === 'Two.'")
     ask.wait_for(state="detached")
+
+
+def test_a_conflict_is_told_at_once_and_at_its_line(page, write):
+    project = write(THREE, 3)
+    held = []
+    page.route(EDITS, lambda route: route.abort())
+    type_into(page, 0, " Mine.")
+    page.wait_for_selector("#saved[data-state=offline]", state="attached")
+    by_tom(page, project, said(0, "One, by Tom.")(line_ids(page)))
+    page.unroute(EDITS)
+    page.route(
+        f"**/studio/projects/{project}", lambda route: held.append(route)
+    )  # the state comes late
+    page.wait_for_selector(OPEN)
+    assert page.inner_text(".conflict-theirs") == "One, by Tom."
+    page.click("#conflicts-later")
+    for route in held:
+        route.continue_()
+    page.unroute_all()
+    hint = page.locator("#lines .line >> nth=0 >> .line-hint")
+    expect(hint).to_contain_text("Edited in two places.")
+    expect(page.locator("#hints-next")).to_have_text("1 to check")
+    page.click(f"{REMINDER} .notice-act")
+    page.click(".keep-theirs")
+    expect(hint).to_be_hidden()
+    expect(page.locator("#hints-next")).to_be_hidden()

@@ -360,3 +360,52 @@ def test_no_control_of_the_page_is_cut_off_on_a_phone(open_page):
               .map((one) => one.outerHTML.slice(0, 120))"""
         )
         assert cut == []
+
+
+def test_a_click_on_a_number_selects_that_line_alone_and_a_drag_moves_them_all(page, write):
+    write("Mara: One.\nTomas: Two.\nIlse: Three.\nMara: Four.", 4)
+    row(page, 0).locator(".line-grip").click()
+    row(page, 1).locator(".line-grip").click(modifiers=["Shift"])
+    assert len(page.evaluate("() => window.tableread.selection.ids")) == 2
+    row(page, 1).locator(".line-grip").drag_to(row(page, 3), target_position={"x": 300, "y": 50})
+    expect(row(page, 0).locator(".line-text")).to_have_text("Three.")
+    assert texts(page) == ["Three.", "Four.", "One.", "Two."]
+    row(page, 2).locator(".line-grip").click()
+    expect(page.locator("#lines .line[aria-selected=true]")).to_have_count(1)
+    expect(row(page, 2)).to_have_attribute("aria-selected", "true")
+
+
+def test_a_double_click_on_a_rows_cross_takes_that_row_alone(page, write):
+    write("Mara: One.\n[pause:1s]\n[pause:2s]\nTomas: Two.", 4)
+    page.locator("#lines .line-remove >> nth=0").dblclick()
+    expect(page.locator("#lines .line")).to_have_count(3)
+    saved(page)
+    assert page.locator("#lines .line-seconds").input_value() == "2"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("#field-gap", "-0.6", "Gap before (s) needs a number from 0 to 30."),
+        ("#field-after", "301", "Pause after (s) needs a number from 0 to 300."),
+        ("#field-seed", "1.5", "Seed goes in steps of 1."),
+        ("#lines .line-seconds", "999", "seconds needs a number from 0 to 300."),
+        ("#params .param-number >> nth=0", "-7", "needs a number from"),
+    ],
+)
+def test_a_number_that_is_not_taken_is_told(page, write, field, value, said):
+    write("Mara: One.\n[pause:1s]\nTomas: Two.", 3)
+    row(page, 0).locator(".line-grip").click()
+    page.evaluate("() => (document.querySelector('#line-more').open = true)")
+    before = page.input_value(field)
+    page.fill(field, value)
+    page.press(field, "Tab")
+    told = page.locator(".notice[data-passing] .notice-title")
+    expect(told).to_contain_text(said)
+    expect(page.locator(field)).to_have_value(before)
+    page.locator(".notice[data-passing] .notice-close").click()
+    page.fill("#lines .line-seconds", "0.25")  # between the steps of its arrows, and taken
+    page.press("#lines .line-seconds", "Tab")
+    saved(page)
+    expect(told).to_have_count(0)
+    assert page.evaluate("() => window.tableread.project.lines[1].duration_s") == 0.25

@@ -1,16 +1,19 @@
 """A file that leaves things out says so, and one that can't be written says why."""
 
 import pytest
-from ui_steps import fill, make, save_sound
+from playwright.sync_api import expect
+from ui_steps import make, save_sound, saved, set_text, states
 
 pytestmark = pytest.mark.browser
 
 NOTICE = ".notice[data-notice=export]"
+ASKED = "#export-confirm[open]"
 
 
 @pytest.fixture
 def page(page):
     yield page
+    page.keyboard.press("Escape")  # closes the form of the audio
     page.click("#views [data-view=lines]")
 
 
@@ -64,9 +67,7 @@ def test_an_empty_project_says_why_there_is_no_file(page, write):
     refused.locator(".notice-close").click()
 
 
-def test_sound_that_is_not_the_whole_scene_is_told_with_the_file(page, write):
-    write("Mara: One.\nTomas: Two.\nMara: Three.", 3)
-    make(page)
+def change_the_first_and_add_a_line(page):
     page.evaluate(
         """() => {
           const { project } = window.tableread;
@@ -77,13 +78,101 @@ def test_sound_that_is_not_the_whole_scene_is_told_with_the_file(page, write):
           return project.flush();
         }"""
     )
+
+
+@pytest.fixture
+def exports_begun(page):
+    """The exports that the page asks for, as they are begun."""
+    begun = []
+
+    def note(request):
+        if request.method == "POST" and request.url.endswith("/exports"):
+            begun.append(request.url)
+
+    page.on("request", note)
+    yield begun
+    page.remove_listener("request", note)
+
+
+def test_sound_that_is_not_the_whole_scene_is_told_before_it_is_written(page, write, exports_begun):
+    write("Mara: One.\nTomas: Two.\nMara: Three.", 3)
+    make(page)
+    change_the_first_and_add_a_line(page)
+    save_sound(page, "wav")
+    page.wait_for_selector(ASKED)
+    told = page.inner_text("#export-confirm-lines").splitlines()
+    assert told == [
+        "1 line has no audio and is left out.",
+        "1 line plays as before its last change.",
+    ]
+    page.click("#export-confirm button[value=cancel]")
+    page.wait_for_selector(ASKED, state="hidden")
+    expect(page.locator("#sound-save")).to_be_visible()
+    assert exports_begun == []
+    page.click("#sound-save")
+    with page.expect_download() as got:
+        page.click("#export-as-is")
+    assert got.value.suggested_filename == "Scene.wav"
+    assert states(page) == {"ready": 2, "stale": 1, "none": 1}
+
+
+def test_what_is_missing_is_generated_and_exported_by_one_press(page, write):
+    write("Mara: One.\nTomas: Two.\nMara: Three.", 3)
+    make(page)
+    change_the_first_and_add_a_line(page)
+    save_sound(page, "wav")
+    with page.expect_download() as got:
+        page.click("#export-make")
+    assert got.value.suggested_filename == "Scene.wav"
+    assert states(page) == {"ready": 4}
+    write("Mara: One.", 1)
+    save_sound(page, "wav")
+    page.wait_for_selector(ASKED)
+    expect(page.locator("#export-as-is")).to_be_hidden()  # nothing would be heard
+    with page.expect_download():
+        page.click("#export-make")
+
+
+def test_an_empty_line_has_an_advice_that_helps(page, write):
+    write("Mara: One.\nTomas: Two.", 2)
+    make(page)
+    set_text(page, 1, "")
+    page.evaluate(
+        """() => window.tableread.project.edit([{ op: 'insert', after: null,
+             lines: [{ line_id: 'abcabcabcabc', speaker: 'Mara', text: '' }] }])"""
+    )
+    saved(page)
+    save_sound(page, "wav")
+    page.wait_for_selector(ASKED)
+    [told] = page.inner_text("#export-confirm-lines").splitlines()
+    assert told == "2 lines are empty: write what they say, or delete them."
+    expect(page.locator("#export-make")).to_be_hidden()
+    page.click("#export-confirm button[value=cancel]")
+
+
+def test_only_the_part_that_is_exported_is_asked_about(page, write):
+    write("## Act one\nMara: One.\n## Act two\nTomas: Two.", 4)
+    make(page)
+    set_text(page, 1, "Uno.")
+    saved(page)
+    page.click("#download")
+    page.select_option("#sound-section", label="Act two")
     with page.expect_download() as got:
         save_sound(page, "wav")
+    assert "Act two" in got.value.suggested_filename
+    page.select_option("#sound-section", "")
+
+
+def test_a_double_click_on_save_saves_once(page, write, exports_begun):
+    write("Mara: One.", 1)
+    make(page)
+    page.click("#download")
+    page.select_option("#sound-format", "wav")
+    with page.expect_download() as got:
+        page.dblclick("#sound-save")
     assert got.value.suggested_filename == "Scene.wav"
-    page.wait_for_selector(f"{NOTICE}:has-text('1 line has no audio and is left out.')")
-    assert "1 line plays as before its last change." in page.inner_text(NOTICE)
-    fill(page, "Mara: One.", 1)
-    page.wait_for_selector(NOTICE, state="detached")
+    expect(page.locator("#sound-result")).to_contain_text("Saved.")
+    assert len(exports_begun) == 1
 
 
 @pytest.mark.parametrize("size", [(1440, 720), (720, 450), (844, 390), (390, 844)])

@@ -32,7 +32,7 @@ def test_the_checks_are_judged_and_it_stays_said(page, write):
     page.click("#judge-details summary")
     rows = page.locator("#judge-rows tr").all_inner_texts()
     assert len(rows) == 7
-    [tempo] = [row for row in rows if "12% faster or slower" in row]
+    [tempo] = [row for row in rows if "30% faster or slower" in row]
     assert tempo.split("\t")[0].startswith("Mara")
     assert re.fullmatch(r"\d+ \(\d+ to \d+\)", tempo.split("\t")[2])
     none = [row.split("\t")[1] for row in rows if row.split("\t")[2].startswith("0 ")]

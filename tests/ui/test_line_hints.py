@@ -1,7 +1,8 @@
 """What a voice would make of a line that may not be meant is seen at the line itself."""
 
 import pytest
-from ui_steps import fill, saved, violations
+from playwright.sync_api import expect
+from ui_steps import fill, make, saved, violations
 
 pytestmark = pytest.mark.browser
 
@@ -116,3 +117,27 @@ def test_settings_that_the_engine_lacks_are_listed_and_taken_away(page, write):
     assert page.evaluate(params) == [{}, {"speed": 1.2}, {}]
     page.click("#undo")
     page.wait_for_selector("#strays .stray-name:text-is('top_k: mixed')")
+
+
+def test_a_direction_that_the_voice_cannot_follow_is_struck_through_and_counted(page, write):
+    write("Mara: (whispering) Come here.\nTomas: One.\nMara: (shouting) Go away. (beat) Now.", 3)
+    badges = page.locator(".line-badge[data-badge=ignored]")
+    expect(badges).to_have_count(2)
+    expect(badges.first).to_have_css("text-decoration-line", "line-through")
+    assert "this voice can't follow it" in badges.first.get_attribute("title")
+    page.locator("#lines .line >> nth=0").focus()
+    page.keyboard.press("Escape")
+    told = page.locator("#scene-unfollowed")
+    expect(told).to_have_text("2 directions can’t be followed by this voice engine.")
+    write("Mara: One.", 1)
+    expect(told).to_be_hidden()
+
+
+def test_a_line_without_sound_is_not_marked_as_ready(page, write):
+    write("Mara: (gasp)\nTomas: Two.", 2)
+    make(page)
+    silent = page.locator("#lines .line >> nth=0")
+    expect(silent).to_have_attribute("data-state", "silent")
+    expect(silent.locator(".line-state")).to_have_text("no sound")
+    expect(silent.locator(".line-hint")).to_contain_text("This line has no sound.")
+    expect(page.locator("#lines .line >> nth=1")).to_have_attribute("data-state", "ready")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from ui_steps import make, saved, studio_url, texts
+from ui_steps import make, saved, stored, studio_url, texts
 
 pytestmark = pytest.mark.browser
 
@@ -463,3 +463,37 @@ def test_news_that_name_a_line_before_it_is_told_are_no_fault(page):
         }"""
     )
     assert orders == [["a", "b"], ["a", "b", "c"]]
+
+
+def shown(page, project):
+    page.wait_for_function("id => window.tableread.project.id === id", arg=project)
+    page.wait_for_function("id => location.search.includes(id)", arg=project)
+
+
+def test_back_goes_to_the_project_before_and_leaves_no_edit_behind(page, write):
+    first = write(TWO, 2)
+    page.click("#project-open")
+    page.click("#project-new")
+    page.wait_for_function("id => window.tableread.project.id !== id", arg=first)
+    second = page.evaluate("() => window.tableread.project.id")
+    shown(page, second)
+    page.click("#add-line")
+    page.keyboard.type("Typed a moment ago.")
+    page.go_back()
+    shown(page, first)
+    assert texts(page) == ["One.", "Two."]
+    assert stored(page, second) == ["Typed a moment ago."]
+    page.go_forward()
+    shown(page, second)
+    assert texts(page) == ["Typed a moment ago."]
+
+
+def test_back_to_a_project_that_is_gone_stays_where_one_is(page, write):
+    first = write(TWO, 2)
+    second = write(TWO, 2)
+    page.request.delete(studio_url(page, f"projects/{first}"))
+    page.go_back()
+    refused = page.locator(".notice[data-notice=refused]")
+    refused.wait_for()
+    shown(page, second)
+    refused.locator(".notice-close").click()

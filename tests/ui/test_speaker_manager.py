@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 from playwright.sync_api import expect
-from ui_steps import notice_voice
+from ui_steps import choose_voice, notice_voice, saved, studio_url
 
 from studio.voices.library import SpeakerLibrary
 
@@ -412,3 +412,21 @@ def test_the_library_is_walked_and_a_voice_added_by_keyboard_alone(page, recordi
     assert page.evaluate(FOCUSED_ROW) == 1
     press("End")
     assert page.evaluate(FOCUSED_ROW) == page.locator("#library .voice").count() - 1
+
+
+def test_the_question_says_where_a_voice_is_used_and_undo_brings_it_back(page, write, recording):
+    add(page, "Vera", recording)
+    write("Mara: One.\nTomas: Two.", 2)
+    library = page.request.get(studio_url(page, "speakers")).json()["speakers"]
+    [voice] = [one["speaker_id"] for one in library if one["name"] == "Vera"]
+    choose_voice(page, "Mara", f"library/{voice}")
+    saved(page)
+    write("Vera: One.\nTomas: Two.\nVera: Three.", 3)
+    open_panel(page, "Vera")
+    page.click("#voice-remove")
+    page.wait_for_selector("#confirm[open]")
+    assert "Used in 2 lines here and in 1 other project." in page.inner_text("#confirm-text")
+    page.click("#confirm button[value=remove]")
+    page.wait_for_selector(entry("Vera"), state="detached")
+    page.click(".notice[data-passing]:has-text('Vera removed.') .notice-act")
+    page.wait_for_selector(entry("Vera"))

@@ -245,3 +245,47 @@ def test_the_button_says_where_a_new_take_has_no_seed(page, write):
         }"""
     )
     assert said == "New take, slightly different; this voice engine takes no seed (R)"
+
+
+def names(page):
+    return page.locator("#takes .take-name").all_inner_texts()
+
+
+def test_takes_keep_their_numbers_when_one_is_deleted_and_undo_is_at_hand(page, write):
+    write("Mara: One.\nMara: Two.", 2)
+    make(page)
+    choose(page, 0)
+    page.keyboard.press("Escape")
+    for number in (2, 3):
+        page.keyboard.press("r")
+        expect(page.locator("#takes .take")).to_have_count(number)
+        ready(page)
+    assert names(page) == ["Take 3", "Take 2", "Take 1"]
+    page.click("#takes [aria-label='Delete take 1']")
+    expect(page.locator("#takes .take")).to_have_count(2)
+    assert names(page) == ["Take 3", "Take 2"]
+    page.click(".notice[data-passing]:has-text('Take 1 deleted.') .notice-act")
+    expect(page.locator("#takes .take")).to_have_count(3)
+    page.click("#takes [aria-label='Use take 1']")
+    page.click("#takes [aria-label='Delete take 3']")
+    expect(page.locator("#takes .take")).to_have_count(2)
+    page.locator("#lines .line >> nth=0").focus()
+    page.keyboard.press("r")
+    expect(page.locator("#takes .take")).to_have_count(3)
+    ready(page)
+    assert names(page) == ["Take 4", "Take 2", "Take 1"]
+
+
+def test_a_double_click_deletes_one_take(page, write):
+    write("Mara: One.", 1)
+    make(page)
+    choose(page, 0)
+    page.keyboard.press("Escape")
+    for number in (2, 3):
+        page.keyboard.press("r")
+        expect(page.locator("#takes .take")).to_have_count(number)
+        ready(page)
+    page.dblclick("#takes [aria-label='Delete take 2']")
+    expect(page.locator("#takes .take")).to_have_count(2)
+    saved(page)
+    assert names(page) == ["Take 3", "Take 1"]

@@ -71,6 +71,24 @@ export function safeColour(colour) {
   return /^#[0-9a-f]{6}$/i.test(colour ?? "") ? colour : "#888888";
 }
 
+const CONTROL = "a[href], button, input, select, summary";
+
+/**
+ * Drop further clicks of a double click that land on another control than the first: that one was replaced under the
+ * pointer, as *Save* is by *Cancel*, or its row by the next one, and nobody has meant what is there now.
+ */
+export function keepDoubleClicks() {
+  let first = null;
+  addEventListener("click", (event) => {
+    const control = event.target instanceof Element ? event.target.closest(CONTROL) : null;
+    if (event.detail < 2) first = control;
+    else if (control && control !== first) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    }
+  }, true);
+}
+
 /** Resolve once every id is in the page; Gradio mounts its parts after this script loads. @returns {Promise<void>} */
 export function whenPresent(ids) {
   const ready = () => ids.every((id) => document.getElementById(id));

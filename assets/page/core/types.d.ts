@@ -67,6 +67,8 @@ export interface Take {
   doubts?: { kind: string; message: string; start?: number | null; end?: number | null }[];
   /** Of its issues; the try with the lowest is used, 0 is without a fault. */
   score?: number;
+  /** Which of all takes that its line ever had, from 1; only in a line's list of takes. */
+  number?: number;
   /** How far it is from its voice's other takes and from its sample; only in a line's list of takes. */
   distance?: string;
   /** What a recogniser understood, or why it couldn't; null where none has listened. */
@@ -552,8 +554,10 @@ export interface PageEvents {
   "project.job": void;
   /** `saving`, `trouble` or `kept` changed. */
   "project.saving": void;
-  /** A batch waits in `aside` for a choice between two versions. */
-  "project.conflict": void;
+  /** A batch waits in `aside` for a choice between two versions; not `isNew` once the others' state is here. */
+  "project.conflict": { isNew: boolean };
+  /** Somebody has chosen between two versions. */
+  "project.settled": void;
   /** A batch waits in `aside` because the studio failed on it. */
   "project.failed": void;
   /** A batch was refused and dropped. */
@@ -650,6 +654,8 @@ export interface ProjectListEvents {
 export interface ParamEvents {
   /** A value of null means the engine's own. */
   changed: { name: string; value: string | number | null };
+  /** What was written is no value. */
+  refused: void;
 }
 
 export interface PeakEvents {
@@ -754,6 +760,8 @@ export interface LineDirection {
   start: number;
   end: number;
   note: string;
+  /** Whether the voice follows it. */
+  followed: boolean;
 }
 
 /** A voice that a speaker could have: one of the library, or one of the engine's own. */

@@ -13,11 +13,12 @@ export class ConflictDialog {
   #project;
   #answers = new Map();
   #script = null;
+  #drawn = "";
 
   /** @param {import("./project.js").Project} project */
   constructor(project) {
     this.#project = project;
-    bus.on("project.conflict", () => this.#open());
+    bus.on("project.conflict", ({ isNew }) => (isNew || this.#dialog.open) && this.#open());
     bus.on("project.opened", () => this.#begin());
     byId("conflicts-later").addEventListener("click", () => this.#dialog.close());
     this.#dialog.addEventListener("close", () => this.#remind());
@@ -65,7 +66,10 @@ export class ConflictDialog {
         .filter(({ key }) => !this.#answersOf(batch).has(key))
         .map((question) => ({ question, choose: (isMine) => this.#choose(batch, question, isMine) })));
     if (this.#script) asked.push(this.#script);
-    byId("conflict-list").replaceChildren(...asked.map((one) => this.#row(one)));
+    const drawn = JSON.stringify(asked.map(({ question }) => question));
+    // What is asked already isn't drawn anew, as somebody may be about to press.
+    if (!this.#dialog.open || drawn !== this.#drawn) byId("conflict-list").replaceChildren(...asked.map((one) => this.#row(one)));
+    this.#drawn = drawn;
     if (!asked.length || this.#dialog.open) return;
     this.#dialog.showModal();
     // No button gets the focus, as the user may be typing.

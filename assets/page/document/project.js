@@ -102,6 +102,11 @@ export class Project {
     return this.#outbox?.aside ?? [];
   }
 
+  /** The lines with a conflict. @returns {Set<string>} */
+  get disputed() {
+    return new Set(this.aside.flatMap(({ error }) => error.conflicts.map((one) => one.line_id)));
+  }
+
   /** The script that is being sent, if any. @returns {string | undefined} */
   get unsentScript() {
     return this.#outbox?.script;
@@ -222,6 +227,7 @@ export class Project {
   settle(batch, ops = []) {
     this.#outbox.settle(batch);
     if (ops.length) this.edit(ops);
+    bus.emit("project.settled");
   }
 
   /** Render lines, or all that are missing or outdated. @param {Array<string> | null} lineIds */
@@ -338,8 +344,9 @@ export class Project {
 
   async #conflict() {
     const outbox = this.#outbox;
+    bus.emit("project.conflict", { isNew: true }); // at once, as fetching the state may take a while
     await this.#live.again();
-    if (outbox === this.#outbox) bus.emit("project.conflict");
+    if (outbox === this.#outbox) bus.emit("project.conflict", { isNew: false });
   }
 
   /** Whether a state was asked for before an edit, or a render, that was answered meanwhile. @param {ProjectBody} body */

@@ -1,5 +1,6 @@
 /** Clipboard and import of lines: copied, cut and pasted as script text, or read from files. */
 import * as api from "../core/api.js";
+import { bus } from "../core/bus.js";
 import { byId, isLaidOut } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce, noticeImportedFile, noticeUnspoken, showDone, showError } from "../core/notices.js";
@@ -21,18 +22,27 @@ export class LineImport {
   #commands;
   /** @type {Promise<unknown>} */
   #last = Promise.resolve();
+  /** The last line that came, until somebody goes elsewhere: what is pasted next follows it. @type {string | null} */
+  #end = null;
 
   /** @param {Pick<Parts, "project" | "selection" | "commands">} parts */
   constructor({ project, selection, commands }) {
     this.#project = project;
     this.#selection = selection;
     this.#commands = commands;
+    bus.on("selection.changed", () => (this.#end = null));
+  }
+
+  /** Where the caret still stands as a paste has left it, the end of what was pasted. @returns {string | null} */
+  get end() {
+    const isMoved = document.activeElement?.matches(".line-text") && getSelection().focusOffset > 0;
+    return !isMoved && this.#project.line(this.#end) ? this.#end : null;
   }
 
   /** The line after which something is inserted: the last selected one, else the last of all. @returns {string | null} */
   get place() {
     const { current, ids } = this.#selection;
-    return ids.at(-1) ?? current ?? this.#project.view.order.at(-1) ?? null;
+    return this.end ?? ids.at(-1) ?? current ?? this.#project.view.order.at(-1) ?? null;
   }
 
   /**
@@ -126,7 +136,7 @@ export class LineImport {
       showError(t`Couldn’t insert the lines`, error);
       return false;
     }
-    if (isOpen) this.#mark(lines.map(({ line_id: lineId }) => lineId));
+    if (isOpen) this.#enter(lines.map(({ line_id: lineId }) => lineId));
     return true;
   }
 
@@ -136,9 +146,14 @@ export class LineImport {
     return lines.map((line) => (line.speaker ? { ...line, speaker: known.get(fold(line.speaker)) ?? line.speaker } : line));
   }
 
-  #mark(lineIds) {
-    this.#selection.set(lineIds, lineIds[0]);
-    this.#selection.focus();
+  /** Nothing is selected, and the caret stands in the first of the lines; on a phone that would open its keyboard. */
+  #enter(lineIds) {
+    const { kind, unspoken, line_id: lineId } = this.#project.line(lineIds[0]);
+    const isText = (kind === "speech" || unspoken) && !matchMedia("(pointer: coarse)").matches;
+    if (isText) bus.emit("text.edit", { lineId, at: 0 });
+    this.#selection.set([], lineId);
+    if (!isText) this.#selection.focus();
+    this.#end = lineIds.at(-1);
   }
 }
 

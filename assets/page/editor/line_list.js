@@ -178,9 +178,10 @@ export class LineRow {
 
   #writeState(line) {
     const { state, samples, take, n_takes: takes, locked } = line;
-    setData(this.root, "state", state);
+    const isSilent = state === "ready" && samples === 0;
+    setData(this.root, "state", isSilent ? "silent" : state);
     setData(this.root, "locked", String(Boolean(locked)));
-    setText(this.state, STATE_WORDS[state] ?? state);
+    setText(this.state, isSilent ? t`no sound` : (STATE_WORDS[state] ?? state));
     const hasSound = take || state === "ready" || state === "stale";
     setText(this.length, hasSound && samples ? formatLength(samples / RATE_HZ) : "");
     setText(this.takes, takes > 1 ? formatCount(takes, "take") : "");

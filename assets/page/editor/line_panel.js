@@ -97,6 +97,7 @@ export class ParamControls {
     const usable = written === null || (written !== "" && Number(written) >= minimum && Number(written) <= maximum);
     const value = written === null ? null : Number(written);
     if (usable) this.events.emit("changed", { name, value });
+    else this.events.emit("refused");
   }
 }
 
@@ -124,6 +125,7 @@ export class LinePanel {
     bus.on("selection.changed", () => this.#show());
     bus.on("engine.state", ({ backend, speakers }) => this.#offer(backend, speakers));
     this.#params.events.on("changed", (change) => this.#setParam(change));
+    this.#params.events.on("refused", () => this.#show());
     this.#listen();
     this.#show();
   }

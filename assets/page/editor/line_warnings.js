@@ -44,6 +44,11 @@ export class LineChecks {
     return this.#directions.get(lineId) ?? NONE;
   }
 
+  /** How many stage directions no voice follows. */
+  get unfollowed() {
+    return [...this.#directions.values()].flat().filter(({ followed }) => !followed).length;
+  }
+
   /** The voice engine or the library changed: fetch all warnings again. */
   #followVoices({ backend, speakers, model }) {
     const voices = JSON.stringify([backend.name, speakers, model.state === "loaded"]);
@@ -120,6 +125,8 @@ const GAP_PX = 12;
 export class WarningBadges {
   #parts;
   #doubted = new Set();
+  /** The lines that wait for a choice between two versions. @type {Set<string>} */
+  #disputed = new Set();
   #accepted = null;
   #shown = "";
 
@@ -129,6 +136,9 @@ export class WarningBadges {
     bus.on("checks.changed", (change) => this.#changed(change));
     bus.on("project.changed", (change) => this.#followTakes(change));
     bus.on("selection.changed", () => this.#showPanel());
+    bus.on("project.opened", () => this.#followConflicts());
+    bus.on("project.conflict", () => this.#followConflicts());
+    bus.on("project.settled", () => this.#followConflicts());
     byId("hints-next").addEventListener("click", () => this.#next());
     byId("take-fine").addEventListener("click", () => this.#accept());
   }
@@ -151,9 +161,17 @@ export class WarningBadges {
     this.#say(mine.filter((lineId) => hints.of(lineId).length));
   }
 
-  /** The warnings about a line, and the issues of its take. */
+  #followConflicts() {
+    const before = this.#disputed;
+    this.#disputed = this.#parts.project.disputed;
+    const ids = new Set([...before, ...this.#disputed]);
+    if (ids.size) this.#changed({ ids });
+  }
+
+  /** Whether it was edited in two places, the warnings about a line, and the issues of its take. */
   messagesOf(lineId) {
-    return [...this.#parts.hints.of(lineId), ...this.#doubtsOf(lineId)];
+    const disputed = this.#disputed.has(lineId) ? [t`Edited in two places.`] : [];
+    return [...disputed, ...this.#parts.hints.of(lineId), ...this.#doubtsOf(lineId)];
   }
 
   #doubtsOf(lineId) {
@@ -208,7 +226,7 @@ export class WarningBadges {
     const { project, hints } = this.#parts;
     return project.lines
       .filter(({ line_id: lineId, state }) =>
-        state === "failed" || hints.of(lineId).length || this.#doubted.has(lineId))
+        state === "failed" || this.#disputed.has(lineId) || hints.of(lineId).length || this.#doubted.has(lineId))
       .map(({ line_id: lineId }) => lineId);
   }
 

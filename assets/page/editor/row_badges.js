@@ -1,7 +1,7 @@
 /** Badges on rows: how a line is said where that isn't the usual way, and whether its take has a star. */
 import { bus } from "../core/bus.js";
 import { formatNumber } from "../core/format.js";
-import { t } from "../core/texts.js";
+import { t, translateServer } from "../core/texts.js";
 import { rowBelow } from "./row_groups.js";
 
 /** @import { Line, LineDirection, Parts } from "../core/types" */
@@ -22,7 +22,10 @@ export function badgesOf(line, { next, directions, isStarred }) {
     isStarred && ["star", "★", t`Its take is starred`],
     mood && ["mood", String(mood), t`Mood: ${mood}`],
     instruct && ["direction", String(instruct), t`Direction: ${instruct}`],
-    !instruct && directions.length > 0 && ["direction", t`direction`, directions.map(({ note }) => note).join(" ")],
+    !instruct && directions.length > 0 && [
+      directions.every(({ followed }) => followed) ? "direction" : "ignored",
+      t`direction`, directions.map(({ note }) => translateServer(note)).join(" "),
+    ],
     speed !== undefined && Number(speed) !== 1 && ["speed", `${formatNumber(Number(speed))} ×`, t`Speed: ${formatNumber(Number(speed))}`],
     line.language && ["language", line.language, t`Language: ${line.language}`],
     line.seed !== null && line.seed !== undefined && ["seed", t`seed ${line.seed}`, t`Seed: ${line.seed}`],

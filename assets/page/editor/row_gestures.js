@@ -95,7 +95,7 @@ export class MouseGestures {
     if (this.#pointer === "touch" && on("grip")) return this.#mark(lineId, "toggle");
     if (event.shiftKey) return this.#mark(lineId, "range");
     if (event.ctrlKey || event.metaKey) return this.#mark(lineId, "toggle");
-    if (!selection.ids.includes(lineId) || !on("grip")) selection.go(lineId);
+    selection.go(lineId); // the end of a drag is no click
     if (on("speaker")) return speakerMenu.open(on("speaker"), lineId);
     if (on("takes")) return show("line");
     if (on("badges")) return linePanel.openMore();

@@ -1,7 +1,7 @@
 /** The scene at a glance, in the place of a line's panel while no line is chosen. */
 import { bus } from "../core/bus.js";
 import { afterPaint, byId, fromTemplate, setHidden, setText } from "../core/dom.js";
-import { formatClock } from "../core/format.js";
+import { formatClock, formatCount } from "../core/format.js";
 import { t, translateServer } from "../core/texts.js";
 import { RATE_HZ } from "../document/document.js";
 import { recordingTitle } from "./line_list.js";
@@ -14,7 +14,7 @@ export class ScenePanel {
   #parts;
   #shown = "";
 
-  /** @param {Pick<Parts, "project" | "player" | "badges" | "selection">} parts */
+  /** @param {Pick<Parts, "project" | "player" | "hints" | "badges" | "selection">} parts */
   constructor(parts) {
     this.#parts = parts;
     for (const name of /** @type {const} */ (["project.changed", "checks.changed", "selection.changed"])) {
@@ -36,6 +36,9 @@ export class ScenePanel {
     setText(byId("scene-speakers"), String(project.view.speakers.length));
     setText(byId("scene-length"), `${exact ? "" : "≈ "}${formatClock(total / RATE_HZ)}`);
     setText(byId("scene-made"), t`${ready} of ${spoken.length}${failed ? t`, ${failed} failed` : ""}`);
+    const { unfollowed } = this.#parts.hints;
+    setHidden(byId("scene-unfollowed"), unfollowed === 0);
+    setText(byId("scene-unfollowed"), t`${formatCount(unfollowed, "direction")} can’t be followed by this voice engine.`);
     this.#showChecks();
   }
 

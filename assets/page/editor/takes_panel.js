@@ -3,7 +3,7 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, focusedElement, fromTemplate, safeColour, setData, setHidden, setText } from "../core/dom.js";
 import { fold, formatDecimal, formatLength } from "../core/format.js";
-import { announce, showError } from "../core/notices.js";
+import { announce, showDone, showError } from "../core/notices.js";
 import { t } from "../core/texts.js";
 import { RATE_HZ, takeIssues } from "../document/document.js";
 import { followVolume } from "../playback/audio_clock.js";
@@ -70,7 +70,7 @@ export class TakesPanel {
     setHidden(byId("takes-part"), !this.#line);
     setHidden(byId("takes-none"), takes.length > 0);
     byId("takes-compare").disabled = byId("takes-keep").disabled = takes.length < 2;
-    this.#list.replaceChildren(...takes.map((take, at) => this.#row(take, takes.length - at)));
+    this.#list.replaceChildren(...takes.map((take) => this.#row(take)));
     this.#showPlaying(playing?.take_id ?? null);
     this.#showMarks();
     this.#drawWaves();
@@ -161,8 +161,7 @@ export class TakesPanel {
   }
 
   #nameOf(takeId) {
-    const at = this.#takes.findIndex((take) => take.take_id === takeId);
-    return t`Take ${this.#takes.length - at}`;
+    return t`Take ${this.#takes.find((take) => take.take_id === takeId)?.number}`;
   }
 
   #drawWaves() {
@@ -183,7 +182,8 @@ export class TakesPanel {
     this.#parts.commands.accept(takeId, !this.#accepted.includes(takeId));
   }
 
-  #row(take, number) {
+  #row(take) {
+    const { number } = take;
     const row = fromTemplate("take-template");
     const chosen = take.take_id === this.#line.take?.take_id;
     const find = (name) => row.querySelector(`.take-${name}`);
@@ -223,8 +223,8 @@ export class TakesPanel {
   #patchOf({ patch }) {
     if (!patch) return "";
     const [from, to] = [patch.start, patch.end].map((at) => formatDecimal(at / RATE_HZ, 1));
-    const source = this.#takes.findIndex(({ take_id: takeId }) => takeId === patch.take_id);
-    const rest = source < 0 ? t`an earlier take` : t`take ${this.#takes.length - source}`;
+    const source = this.#takes.find(({ take_id: takeId }) => takeId === patch.take_id);
+    const rest = source ? t`take ${source.number}` : t`an earlier take`;
     return t`Regenerated from ${from} to ${to} s; the rest is ${rest}.`;
   }
 
@@ -290,8 +290,10 @@ export class TakesPanel {
     if (lineId === this.#line?.line_id) await this.#load(lineId);
   }
 
-  #delete(take) {
-    this.#parts.project.edit([{ op: "delete_take", take_id: take.take_id }]);
+  #delete({ take_id: takeId, number }) {
+    const { project, commands } = this.#parts;
+    project.edit([{ op: "delete_take", take_id: takeId }]);
+    showDone(t`Take ${number} deleted.`, { label: t`Undo`, press: () => commands.travel("undo") });
     this.#known = "";
   }
 }

@@ -80,10 +80,11 @@ export class TextEditor {
       event.preventDefault();
     }
     const pasted = event.inputType === "insertFromPaste" || event.inputType === "insertFromDrop";
-    const text = pasted ? event.dataTransfer?.getData("text/plain") : null;
-    if (!text?.includes("\n")) return;
+    const text = pasted ? (event.dataTransfer?.getData("text/plain") ?? event.data) : null;
+    const { end } = this.#lineImport;
+    if (!text?.includes("\n") && !(text && end)) return;
     event.preventDefault();
-    if (looksLikeScript(text)) return this.#lineImport.text(text, this.#lines.lineOf(event.target));
+    if (end || looksLikeScript(text)) return this.#lineImport.text(text, end ?? this.#lines.lineOf(event.target));
     document.execCommand("insertText", false, text.replace(/\s*\n\s*/g, " "));
   }
 

@@ -4,14 +4,16 @@
  */
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
-import { byId, disclose, focusedElement, setHidden, setText } from "../core/dom.js";
+import { askDialog, byId, disclose, focusedElement, setHidden, setText } from "../core/dom.js";
 import { formatCount, formatDecimal } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError, showNotice } from "../core/notices.js";
 import { t, translateServer } from "../core/texts.js";
+import { isMissing, isPending } from "../document/document.js";
+import { sectionOf } from "../editor/sections.js";
 import { CoverChoice } from "./cover_choice.js";
 
-/** @import { SceneExport } from "../core/types" */
+/** @import { Line, SceneExport } from "../core/types" */
 
 const KEPT = "tableread.sound";
 const ZIPS = new Set(["zip", "tracks"]);
@@ -19,7 +21,6 @@ const ZIPS = new Set(["zip", "tracks"]);
 /** The export of the scene's audio: the studio writes it, the page shows the progress, the browser downloads it. */
 export class SoundExport {
   #project;
-  #check;
   #running = null;
   /** @type {SceneExport[]} */
   #known = [];
@@ -32,10 +33,9 @@ export class SoundExport {
   #section = byId("sound-section");
   #captions = byId("sound-captions");
 
-  /** @param {import("../document/project.js").Project} project @param {() => boolean} check whether there is sound at all */
-  constructor(project, check) {
+  /** @param {import("../document/project.js").Project} project */
+  constructor(project) {
     this.#project = project;
-    this.#check = check;
     disclose(byId("download"), byId("sound-form"));
     this.#recall(localStore.json(KEPT, {}));
     this.#loudness.addEventListener("change", () => this.#showLevel());
@@ -108,14 +108,58 @@ export class SoundExport {
     return { format: chosen.format, loudness, even_voices: chosen.even, ...more };
   }
 
+  /** The lines that the file will have. */
+  get #lines() {
+    const { view, lines } = this.#project;
+    const chosen = this.#section.value && new Set(sectionOf(view.order, view.lines, this.#section.value));
+    return chosen ? lines.filter(({ line_id: lineId }) => chosen.has(lineId)) : lines;
+  }
+
+  /** Ask before anything is written what isn't as it should be. @returns {Promise<"make" | "as-is" | "cancel">} */
+  async #ask() {
+    const { sentences, canMake, isSilent } = findIncomplete(this.#lines);
+    if (isSilent && !canMake) {
+      const why = sentences.join(" ") || t`There are no lines to speak.`;
+      showError(t`There is no audio to export`, new Error(why));
+      return "cancel";
+    }
+    if (!sentences.length) return "as-is";
+    byId("export-confirm-lines").replaceChildren(...sentences.map(listItem));
+    setHidden(byId("export-as-is"), isSilent);
+    setHidden(byId("export-make"), !canMake);
+    const answer = askDialog(byId("export-confirm"), "cancel");
+    byId(canMake ? "export-make" : "export-as-is").focus();
+    return /** @type {Promise<"make" | "as-is" | "cancel">} */ (answer);
+  }
+
+  /** Generate what is missing, and ask about what failed. */
+  async #make(run) {
+    run.isMaking = true;
+    this.#show(0, t`Generating…`);
+    await this.#project.render(this.#section.value ? this.#lines.filter(isMissing).map(({ line_id: lineId }) => lineId) : null);
+    while (this.#project.rendering && this.#waits(run)) await nextJob();
+    run.isMaking = false;
+    return this.#waits(run) ? this.#ask() : "cancel";
+  }
+
+  /** Whether the page still waits for a file, in the same project. */
+  #waits(run) {
+    return run === this.#running && run.projectId === this.#project.id;
+  }
+
   async #save() {
-    if (this.#running || !this.#check()) return;
+    if (this.#running) return;
+    let answer = await this.#ask();
+    if (answer === "cancel" || this.#running) return;
     const hasCaptions = this.#captions.checked && !ZIPS.has(this.#format.value);
     const name = this.#section.value ? this.#section.selectedOptions[0].text : this.#project.view.name;
-    const run = { projectId: this.#project.id, exportId: null, stopped: false, hasCaptions, name };
+    const run = { projectId: this.#project.id, exportId: null, isMaking: false, stopped: false, hasCaptions, name };
     this.#running = run;
-    this.#show(0, t`Exporting…`);
     try {
+      while (answer === "make") answer = await this.#make(run);
+      if (run !== this.#running) return;
+      if (answer === "cancel") return this.#hide("");
+      this.#show(0, t`Exporting…`);
       await this.#project.flush();
       const begun = await api.startSoundExport(run.projectId, this.#wish());
       run.exportId = begun.export_id;
@@ -178,6 +222,7 @@ export class SoundExport {
     this.#hide(t`Stopped. Nothing was exported.`);
     announce(t`Stopped. Nothing was exported.`);
     if (run.exportId) await this.#stop(run);
+    else if (run.isMaking) await this.#project.cancel();
   }
 
   async #stop(run) {
@@ -213,6 +258,12 @@ export class SoundExport {
   }
 }
 
+function listItem(text) {
+  const row = document.createElement("li");
+  setText(row, text);
+  return row;
+}
+
 function choose(select, value) {
   if ([...select.options].some((option) => option.value === value)) select.value = value;
 }
@@ -235,7 +286,7 @@ export class Exports {
   /** @param {import("../document/project.js").Project} project */
   constructor(project) {
     this.#project = project;
-    this.#sound = new SoundExport(project, () => this.#checkSound());
+    this.#sound = new SoundExport(project);
     bus.on("project.shown", () => this.#link());
     for (const link of exportLinks()) {
       link.addEventListener("click", (event) => this.#press(event, link));
@@ -285,27 +336,38 @@ export class Exports {
       showError(t`Couldn’t export ${label}`, error);
     }
   }
+}
 
-  /** Show which lines are missing in the audio. @returns {boolean} whether there is any */
-  #checkSound() {
-    const audible = this.#project.lines.filter(({ kind }) => kind !== "silence");
-    const silent = audible.filter(({ take }) => !take);
-    const old = audible.filter(({ take, state }) => take && state !== "ready");
-    const locked = old.filter((line) => line.locked);
-    const missing = [countedSentence(silent, t`has no audio and is left out`, t`have no audio and are left out`),
-      countedSentence(old.filter((line) => !line.locked), t`plays as before its last change`, t`play as before their last change`)];
-    if (silent.length === audible.length) {
-      const why = t`Nothing has been generated yet. Press Play first.`;
-      showError(t`There is no audio to export`, new Error(why));
-      return false;
-    }
-    const parts = missing.filter(Boolean);
-    if (parts.length) parts.push(t`Press Generate all, then export again.`);
-    if (locked.length) parts.push(countedSentence(locked, t`is locked and plays as before its last change: unlock it first`, t`are locked and play as before their last change: unlock them first`));
-    showNotice("export", { kind: "warning", title: t`The file doesn’t contain the whole scene.`, text: parts.join(" ") || null });
-    if (parts.length) announce(parts.join(" "));
-    return true;
-  }
+/**
+ * What stands between the lines of an export and the whole scene.
+ * @param {Line[]} lines @returns {{sentences: string[], canMake: boolean, isSilent: boolean}} what to say, whether generating
+ *   would change any of it, and whether nothing would be heard
+ */
+function findIncomplete(lines) {
+  const audible = lines.filter(({ kind }) => kind !== "silence");
+  const isEmpty = ({ kind, text, state }) => kind === "speech" && !text.trim() && state !== "ready";
+  const written = audible.filter((line) => !isEmpty(line));
+  const failed = written.filter(({ state }) => state === "failed");
+  const old = written.filter(({ take, state }) => take && state !== "ready" && state !== "failed");
+  const sentences = [
+    countedSentence(written.filter(({ take, state }) => !take && state !== "failed"), t`has no audio and is left out`, t`have no audio and are left out`),
+    countedSentence(failed, t`failed: it is left out, or plays as before`, t`failed: they are left out, or play as before`),
+    countedSentence(old.filter((line) => !line.locked), t`plays as before its last change`, t`play as before their last change`),
+    countedSentence(old.filter((line) => line.locked), t`is locked and plays as before its last change: unlock it first`, t`are locked and play as before their last change: unlock them first`),
+    countedSentence(audible.filter(isEmpty), t`is empty: write what it says, or delete it`, t`are empty: write what they say, or delete them`),
+  ];
+  const canMake = written.some((line) => isMissing(line) || isPending(line));
+  return { sentences: sentences.filter(Boolean), canMake, isSilent: audible.every(({ take }) => !take) };
+}
+
+/** @returns {Promise<void>} when the render goes on or ends, or another project is opened */
+function nextJob() {
+  return new Promise((go) => {
+    const ends = /** @type {const} */ (["project.job", "project.opened"]).map((name) => bus.on(name, () => {
+      ends.forEach((end) => end());
+      go();
+    }));
+  });
 }
 
 /** @returns {string} nothing of no lines */

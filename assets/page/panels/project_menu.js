@@ -21,7 +21,7 @@ const ABSENT = new Set([400, 404, 422]);
  * @returns {Promise<{body: ProjectBody | null, refusal: Error | null}>} `refusal`: why the one in the URL can't be opened
  */
 export async function findOpeningProject() {
-  const named = new URLSearchParams(location.search).get("project");
+  const named = addressed();
   let refusal = null;
   const read = async (id) => {
     try {
@@ -38,11 +38,18 @@ export async function findOpeningProject() {
   return { body: await read(newest?.project_id), refusal };
 }
 
+/** @returns {string | null} the project that the address names */
+function addressed() {
+  return new URLSearchParams(location.search).get("project");
+}
+
 /** Emits "project.closing" before another project is shown, and "project.shown" after it. */
 export class ProjectMenu {
   #project;
   #name = byId("project-name");
   #close = () => {};
+  /** The address of a project that isn't there: what is opened in its place takes its entry in the history. */
+  #absent = null;
   // Counts the projects that were asked for: of answers that overtake each other, the last asked for counts.
   #asked = 0;
 
@@ -74,6 +81,7 @@ export class ProjectMenu {
     this.#name.addEventListener("keydown", ({ key }) => key === "Escape" && this.#show({ isForced: true }));
     bus.on("project.meta", () => this.#show());
     bus.on("project.gone", () => this.#gone());
+    addEventListener("popstate", () => this.#travel());
   }
 
   /**
@@ -84,6 +92,7 @@ export class ProjectMenu {
     const over = showProgressNotice(t`Opening the project…`);
     const { body, refusal } = await finding.finally(over);
     if (refusal) showError(t`Couldn’t open this project`, refusal);
+    if (refusal) this.#absent = addressed();
     if (body) return void (await this.adopt(body));
     const legacy = localStore.get(LEGACY_TEXT_KEY);
     const first = legacy ? { name: "My script", text: legacy } : { name: t`Untitled`, text: "" };
@@ -102,12 +111,28 @@ export class ProjectMenu {
     bus.emit("project.closing");
     await this.#project.open(body);
     localStore.set(LAST_KEY, body.project_id);
-    const address = new URL(location.href);
-    address.searchParams.set("project", body.project_id);
-    history.replaceState(history.state, "", address);
+    this.#enter(body.project_id);
     this.#show();
     bus.emit("project.shown", { place: body.place ?? null });
     return true;
+  }
+
+  /** Each project that was open is an entry of the browser's history. */
+  #enter(id) {
+    const address = new URL(location.href);
+    const isPlace = [null, id, this.#absent].includes(addressed());
+    address.searchParams.set("project", id);
+    history[isPlace ? "replaceState" : "pushState"](history.state, "", address);
+  }
+
+  /** Back or forward: open the project that the address names now. */
+  async #travel() {
+    const id = addressed();
+    if (!id || id === this.#project.id) return;
+    const isThere = await this.#openKnown(id, true).catch(() => false);
+    if (isThere || addressed() !== id) return;
+    this.#absent = id;
+    this.#enter(this.#project.id);
   }
 
   /** @returns {Promise<boolean>} whether it is there */
@@ -194,6 +219,7 @@ export class ProjectMenu {
   }
 
   async #another(id) {
+    this.#absent = id;
     const asked = (this.#asked += 1);
     const rest = (await api.listProjects()).filter((one) => one.project_id !== id);
     if (asked !== this.#asked) return;

@@ -1,6 +1,6 @@
 /** The cast: the speakers of the dialog with their voices, and settings of the whole script. */
 import { bus } from "../core/bus.js";
-import { byId, focusedElement, fromTemplate, isDirty, languageOptions, safeColour, setHidden, setText } from "../core/dom.js";
+import { askDialog, byId, focusedElement, fromTemplate, isDirty, languageOptions, safeColour, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 import { t, translateServer } from "../core/texts.js";
@@ -318,11 +318,23 @@ export class CastPanel {
     });
   }
 
-  #rename(from, to) {
-    if (!to || to === from) return;
+  async #rename(from, to) {
+    if (!to || to === from || (this.#isTaken(to, from) && !(await this.#asksToMerge(from, to)))) return;
     this.#renamed = t`Rename ${to} in the script`;
     this.#project.edit([{ op: "rename_speaker", from, to }]);
     announce(t`${from} renamed to ${to}.`);
+  }
+
+  #isTaken(name, from) {
+    return fold(name) !== fold(from) && this.#speakers.some((one) => fold(one.name) === fold(name));
+  }
+
+  /** @returns {Promise<boolean>} whether two characters are to become one */
+  async #asksToMerge(from, to) {
+    const lines = this.#speakers.find(({ name }) => name === from)?.lines ?? 0;
+    setText(byId("merge-confirm-title"), t`Merge ${from} with ${to}?`);
+    setText(byId("merge-confirm-text"), t`There is a character of this name: ${formatCount(lines, "line")} will be said by ${to}.`);
+    return (await askDialog(byId("merge-confirm"), "keep")) === "merge";
   }
 
   /** The voice chosen for a name, if the library still has it. */

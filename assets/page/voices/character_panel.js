@@ -79,7 +79,10 @@ export class CharacterPanel {
     for (const input of [range, number]) {
       Object.assign(input, { min: param.minimum, max: param.maximum, step: param.step });
       input.setAttribute("aria-label", label);
-      input.addEventListener("change", () => input.validity.valid && input.value !== "" && this.#setParam(param.name, Number(input.value)));
+      input.addEventListener("change", () => {
+        if (input.validity.valid && input.value !== "") this.#setParam(param.name, Number(input.value));
+        else this.#show();
+      });
     }
     range.addEventListener("input", () => (number.value = range.value));
     reset.setAttribute("aria-label", t`Reset ${pageLanguage === "en" ? label.toLowerCase() : label}`);

@@ -66,7 +66,7 @@ export class LibraryPanel {
   #sound = new PreviewButton();
   #focus = new RowFocus(byId("library"), ".voice-open");
   #sample = new SamplePanel(this.#sound);
-  #panel = new VoicePanel(this.#sound, this.#sample);
+  #panel;
   #removed = new RemovedVoices();
   #offer = null;
   #search = byId("voice-search");
@@ -77,7 +77,9 @@ export class LibraryPanel {
   #tags = new Set();
   #rows = new Map();
 
-  constructor() {
+  /** @param {import("../document/project.js").Project} project */
+  constructor(project) {
+    this.#panel = new VoicePanel(project, this.#sound, this.#sample);
     const isShown = (fault) => this.#panel.tell(fault) || this.#sample.tell(fault);
     this.#sound.events.on("fault", (fault) => isShown(fault) || showError(t`Couldn’t play it`, fault));
     bus.on("engine.state", (state) => this.#follow(state));

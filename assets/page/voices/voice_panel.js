@@ -2,6 +2,7 @@
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, languageOptions, safeColour, setHidden, setText } from "../core/dom.js";
+import { fold, formatCount } from "../core/format.js";
 import { localStore } from "../core/local_store.js";
 import { announce, showDone, showError } from "../core/notices.js";
 import { t } from "../core/texts.js";
@@ -81,6 +82,7 @@ const SENTENCE_KEY = "tableread.sentence";
 export class VoicePanel {
   #sheet = new Sheet(byId("voice-panel"));
   #details = new VoiceDetails();
+  #project;
   #samples;
   #sound;
   #act;
@@ -91,8 +93,12 @@ export class VoicePanel {
   #unfollow = () => {};
   #sentence = byId("voice-sentence");
 
-  /** @param {import("../playback/preview_button.js").PreviewButton} sound @param {import('./sample_panel.js').SamplePanel} sample its panel */
-  constructor(sound, sample) {
+  /**
+   * @param {import("../document/project.js").Project} project
+   * @param {import("../playback/preview_button.js").PreviewButton} sound @param {import('./sample_panel.js').SamplePanel} sample its panel
+   */
+  constructor(project, sound, sample) {
+    this.#project = project;
     this.#sound = sound;
     this.#act = new VoiceConversion(this.#sheet, sound);
     this.#samples = new VoiceSamples(sound);
@@ -240,16 +246,38 @@ export class VoicePanel {
     bus.emit("library.edited");
   }
 
-  #remove() {
-    const { name, speaker_id: id } = this.#speaker;
-    const text = t`You can restore it for 30 days, under Removed voices.`;
+  /** Where a voice is used, as sentences: the lines here, and the other projects whose cast names it. */
+  async #usesOf({ speaker_id: id, name }) {
+    const { cast, speakers } = this.#project.view;
+    const own = speakers.filter((one) => (cast[one.name] ? cast[one.name] === id : fold(one.name) === fold(name)));
+    const lines = own.reduce((sum, one) => sum + one.lines, 0);
+    const all = await api.listProjects().catch(() => []);
+    const others = all.filter((one) => one.project_id !== this.#project.id && one.voices.includes(id)).length;
+    if (!lines && !others) return "";
+    return t`Used in ${formatCount(lines, "line")} here and in ${formatCount(others, "other project")}.`;
+  }
+
+  async #remove() {
+    const speaker = this.#speaker;
+    const { name, speaker_id: id } = speaker;
+    const text = `${await this.#usesOf(speaker)} ${t`You can restore it for 30 days, under Removed voices.`}`.trim();
     confirmRemoval(t`Remove ${name}?`, text, async () => {
       if (await this.#sheet.tries(() => api.removeSpeaker(id))) {
-        showDone(t`${name} removed.`);
+        showDone(t`${name} removed.`, { label: t`Undo`, press: () => this.#restore(id) });
         if (this.#speaker?.speaker_id === id) this.#close();
       }
       bus.emit("library.edited");
     });
+  }
+
+  async #restore(id) {
+    try {
+      const { name } = await api.restoreSpeaker(id);
+      showDone(t`${name} restored.`);
+    } catch (error) {
+      showError(t`Couldn’t restore this voice`, error);
+    }
+    bus.emit("library.edited");
   }
 
   #close() {

@@ -81,7 +81,7 @@ Project = Annotated[ProjectSession, Depends(_open_session)]
 def list_projects(studio: StudioDep) -> list[dict[str, Any]]:
     """List all projects, the last edited first; `numbered` are the lines that have a number."""
     cards = studio.projects.list_summaries()
-    return [card_body(card) | {"numbered": card.numbered} for card in cards]
+    return [card_body(one) | {"numbered": one.numbered, "voices": one.voices} for one in cards]
 
 
 @project_routes.post("", status_code=201)
@@ -197,6 +197,7 @@ def takes(project: Project, line_id: str) -> dict[str, Any]:
     bodies = (
         take_body(take, locked, project.find_issues(take), gone=is_gone(take))
         | {"distance": project.describe_distance(take)}
+        | {"number": project.take_store.get_number(take)}
         for take in found
     )
     return {"takes": list(bodies)}
