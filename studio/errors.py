@@ -64,7 +64,6 @@ class StudioError(Exception):
     param: str | None = None
 
     def __str__(self) -> str:
-        """The message with the last name of each absolute path."""
         return hide_folders(self.full_message)
 
     @property
@@ -144,7 +143,6 @@ class EditConflict(Conflict):
     def __init__(
         self, message: str, *, rev: int = 0, conflicts: Sequence[Mapping[str, object]] = ()
     ) -> None:
-        """Store what is in dispute with the message."""
         super().__init__(message)
         self.rev = rev
         self.conflicts = list(conflicts)
@@ -158,7 +156,6 @@ class EngineBusy(StudioError):
     """
 
     def __init__(self, message: str, *, retry_after_s: float) -> None:
-        """Store the time with the message."""
         super().__init__(message)
         self.retry_after_s = retry_after_s
 

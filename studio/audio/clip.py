@@ -32,13 +32,11 @@ class Clip:
     rate_hz: int = STUDIO_RATE_HZ
 
     def __post_init__(self) -> None:
-        """Check shape and type."""
         assert self.samples.ndim == 1, f"a clip is mono, not {self.samples.shape}"
         assert self.samples.dtype == np.float32, f"a clip is float32, not {self.samples.dtype}"
         assert self.rate_hz > 0
 
     def __len__(self) -> int:
-        """Count the samples."""
         return len(self.samples)
 
     @property
@@ -151,11 +149,7 @@ def resample(chunks: Iterator[Samples], from_hz: int, to_hz: int) -> Iterator[Sa
 
 
 def write_wav(path: Path, clip: Clip) -> None:
-    """Write a clip as 16-bit WAV; the file is whole or not there.
-
-    Raises:
-        StorageFailed: The folder is missing, can't be written or is full.
-    """
+    """Write a clip as 16-bit WAV; the file is whole or not there."""
     with open_atomic(path) as file, wave.open(file, "wb") as out:
         out.setparams((1, 2, clip.rate_hz, len(clip), "NONE", ""))
         for block in split_blocks(clip.samples):

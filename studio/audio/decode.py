@@ -72,9 +72,6 @@ def probe(
         path: The file, whatever its suffix.
         limits: What its size and its header are held to.
         display_name: What messages call the file, where its own name means nothing to a person.
-
-    Raises:
-        AudioRejected: It isn't there, holds no audio, or is larger than the limits.
     """
     with _Recording.open(path, limits, display_name) as recording:
         return recording.info
@@ -97,11 +94,6 @@ def decode(
         limits: What its size, its header and its content are held to.
         rate_hz: Rate of the result.
         display_name: What messages call the file, where its own name means nothing to a person.
-
-    Raises:
-        AudioRejected: It isn't there, can't be decoded, ends too early, holds no sound or values
-            that aren't numbers, or is larger than the limits.
-        MemoryError: The decoder was refused memory.
     """
     with _Recording.open(path, limits, display_name) as recording:
         blocks = list(recording.blocks(rate_hz))

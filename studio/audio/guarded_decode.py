@@ -73,11 +73,6 @@ def decode_guarded(
         limits: What its size, its header and its content are held to.
         display_name: What messages call the file.
         bounds: What the child may use.
-
-    Raises:
-        AudioRejected: As `decode`; also when the child crashed or passed its bounds.
-        Cancelled: Nobody waits for it any more.
-        StorageFailed: The system's temporary folder has no room for the samples.
     """
     name = display_name or path.name
     with tempfile.TemporaryDirectory(prefix="tableread-decode-") as folder:

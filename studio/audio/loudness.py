@@ -42,7 +42,6 @@ class Loudness:
     noise_db: float
 
     def __str__(self) -> str:
-        """Loudness and true peak, for messages."""
         loudness = "too quiet for LUFS" if self.lufs is None else f"{self.lufs:.1f} LUFS"
         return f"{loudness}, true peak {self.true_peak_db:.1f} dB"
 

@@ -218,11 +218,7 @@ class Master:
     ceiling_db: float | None = None
 
     def blocks(self, timeline: Timeline) -> Iterator[Samples]:
-        """The scene, as `Timeline.blocks`: as many samples and channels, each in its place.
-
-        Raises:
-            StorageFailed: A take is gone or has changed.
-        """
+        """The scene, as `Timeline.blocks`: as many samples and channels, each in its place."""
         scaled = self._scaled(timeline)
         return scaled if self.ceiling_db is None else limit_peaks(scaled, self.ceiling_db)
 
@@ -392,12 +388,7 @@ class Mixdown:
 def open_mixdown(
     timeline: Timeline, master: Master, folder: Path, watch: BlockObserver
 ) -> Iterator[Mixdown]:
-    """Write a mastered scene into a temporary file in a folder, in mono.
-
-    Raises:
-        OSError: It can't be written.
-        StorageFailed: A take can't be read.
-    """
+    """Write a mastered scene into a temporary file in a folder, in mono."""
     with tempfile.TemporaryFile(dir=folder) as file:
         for block in watch(master.blocks(timeline.to_mono())):
             file.write(to_pcm16(block).tobytes())

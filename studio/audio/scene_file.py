@@ -224,12 +224,7 @@ class Scene:
         return measure_file_loudness(path, partial(watch, rate_hz=rate_hz))
 
     def mastered_blocks(self, mastering: Mastering) -> Iterator[Samples]:
-        """The mastered scene, block by block; float32 [samples] at the studio's rate.
-
-        Raises:
-            BadInput: It is too quiet or too short to have a loudness.
-            StorageFailed: A take can't be read.
-        """
+        """The mastered scene, block by block; float32 [samples] at the studio's rate."""
         return self._measure(mastering).master.blocks(self.timeline)
 
     def _measure(self, mastering: Mastering, watch: BlockObserver = iter) -> Measurement:

@@ -128,9 +128,6 @@ class Timeline:
         Yields:
             float32 at the studio's rate, [samples] or, with two channels, [samples, 2]; joined they
                 have `n_samples`.
-
-        Raises:
-            StorageFailed: A take is gone or has changed since the timeline was laid out.
         """
         is_stereo = self.n_channels == 2
         for span in self.spans():

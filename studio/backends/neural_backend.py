@@ -114,11 +114,7 @@ class NeuralBackend(ABC, Generic[ModelT]):
         return (WeightSource(self._source, tuple(self._needs)),)
 
     def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
-        """Download the weights where needed, and load nothing; the folder they are in.
-
-        Raises:
-            ModelUnavailable: A package or the weights are missing or broken.
-        """
+        """Download the weights where needed, and load nothing; the folder they are in."""
         self._check_packages()
         return fetch_weights(self.weight_sources[0], progress)
 
@@ -175,12 +171,7 @@ class NeuralBackend(ABC, Generic[ModelT]):
         )
 
     def condition(self, voice: Voice) -> Conditioning:
-        """Compute a voice from its sample, or take one of the model's own.
-
-        Raises:
-            SampleRejected: This checkpoint can't make such a voice; names what would.
-            OutOfMemory: The sample is too long for what is left.
-        """
+        """Compute a voice from its sample, or take one of the model's own."""
         with speech_faults(self.title):
             made = self._make_voice(self._require_model(), voice)
         return Conditioning(made, made.size_bytes)

@@ -35,11 +35,7 @@ def parse_character(text: str) -> tuple[str, Character]:
 
 
 def check_characters(characters: Iterable[Character], backend: Backend) -> None:
-    """Check the parameters of characters.
-
-    Raises:
-        BadInput: The backend has no such parameter, or it is out of its range.
-    """
+    """Check the parameters of characters."""
     for one in characters:
         params = {key: value for key, value in one.params.items() if key not in (MOOD, INSTRUCT)}
         backend.capabilities.check_params(backend.title, params)

@@ -475,11 +475,7 @@ def _check_saved(job: Job, folder: Path) -> None:
 
 
 def _copy_tries(job: Job, folder: Path) -> None:
-    """Copy the tries of lines that were spoken several times, named by line and number.
-
-    Raises:
-        StorageFailed: They can't be written.
-    """
+    """Copy the tries of lines that were spoken several times, named by line and number."""
     for record in job.records:
         for number, one in enumerate(record.tries if len(record.tries) > 1 else (), start=1):
             if one.path is not None:

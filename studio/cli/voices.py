@@ -227,7 +227,6 @@ class ProgressLine:
     """One line of a terminal that is written over; nothing where there is no terminal."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Show it on a stream."""
         self._stream = stream if stream.isatty() else None
         self._width = 0
 

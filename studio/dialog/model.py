@@ -72,11 +72,7 @@ def _is_invisible(char: str) -> bool:
 
 
 def with_place(line: int, *, unit: str = "Line") -> AbstractContextManager[None]:
-    """Add the line number to errors that are raised inside, so that only a reader counts lines.
-
-    Raises:
-        ScriptError: Instead of a `ScriptError` without a line, or of a `NameRejected`.
-    """
+    """Add the line number to errors that are raised inside, so that only a reader counts lines."""
     return _Place(line, unit)
 
 
@@ -191,11 +187,9 @@ class Dialog:
     lines: tuple[Line, ...]
 
     def __iter__(self) -> Iterator[Line]:
-        """Iterate over the lines in order."""
         return iter(self.lines)
 
     def __len__(self) -> int:
-        """Count the lines, silences and audio included."""
         return len(self.lines)
 
     def speakers(self) -> tuple[str, ...]:
@@ -297,9 +291,6 @@ def paragraph(text: str) -> str:
     """Normalize a line's text: one paragraph, white space collapsed, no surrogates.
 
     Zero-width and direction characters stay, as they matter on the page.
-
-    Raises:
-        ScriptError: It is longer than `MAX_LINE_CHARS`.
     """
     if _is_plain(text):
         one = text

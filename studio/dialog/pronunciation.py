@@ -104,11 +104,9 @@ class PronunciationRules:
         )
 
     def __hash__(self) -> int:
-        """Hash the words."""
         return hash(frozenset(self._entries))
 
     def __bool__(self) -> bool:
-        """Whether there is an enabled entry."""
         return bool(self._entries)
 
     def spoken(self, text: str, *, most_chars: int | None = None) -> str:

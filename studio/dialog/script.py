@@ -109,10 +109,6 @@ def parse_header(line: str) -> Header | None:
 
     Returns:
         None if the line doesn't start with a speaker and is text.
-
-    Raises:
-        ScriptError: Attributes are invalid.
-        NameRejected: The name in brackets is invalid.
     """
     return _bracket_header(line) if line.startswith("[") else _colon_header(line)
 
@@ -279,12 +275,7 @@ def parse_script(text: str) -> ParsedScript:
 
 
 def write_script(dialog: Dialog) -> str:
-    """Write a dialog as a script that `parse_script` reads back to the same dialog.
-
-    Raises:
-        NameRejected: A speaker's name is invalid.
-        ScriptError: A text is too long.
-    """
+    """Write a dialog as a script that `parse_script` reads back to the same dialog."""
     return "".join(f"{_write_line(line)}\n" for line in dialog)
 
 
@@ -375,7 +366,6 @@ class ScriptReader:
     """Reads a script row by row."""
 
     def __init__(self) -> None:
-        """Start with an empty dialog."""
         self._entries: list[_LineDraft | Line] = []
         self._draft: _LineDraft | None = None
         self._draft_at = 0
@@ -383,11 +373,7 @@ class ScriptReader:
         self._stray_line: int | None = None
 
     def read(self, raw: str, number: int) -> None:
-        """Read a row of a script.
-
-        Raises:
-            ScriptError: It is invalid; without its line.
-        """
+        """Read a row of a script."""
         # Patterns are searched only where they may match, as a script may have 20,000 lines.
         is_shown = raw[:1].isalnum() or raw[:1] == "\\"
         line = (raw if is_shown else _LEADING_INVISIBLE.sub("", raw)).rstrip()
@@ -438,11 +424,7 @@ class ScriptReader:
         self._draft.add(text)
 
     def add_unspoken(self, kind: UnspokenKind, text: str, number: int) -> None:
-        """Add a text that isn't spoken; a line of speech goes on after a note or an action.
-
-        Raises:
-            ScriptError: It is too long.
-        """
+        """Add a text that isn't spoken; a line of speech goes on after a note or an action."""
         ended = self._paragraph_ended or kind is UnspokenKind.HEADING
         if text := paragraph(text):
             self._append(Unspoken(text, kind, number))

@@ -101,9 +101,6 @@ def leading_pauses(text: str) -> tuple[list[float], str]:
 
     Returns:
         The pauses in seconds, and the rest of the text.
-
-    Raises:
-        ScriptError: As `cut_pauses`.
     """
     pauses: list[float] = []
     while text.startswith(("[", "(", "<")) and (match := _PAUSE.match(text)):

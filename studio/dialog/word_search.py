@@ -80,7 +80,6 @@ class WordList(Generic[_Value]):
         self._endings = _Endings(self._values, form)
 
     def __bool__(self) -> bool:
-        """Whether there is any word."""
         return bool(self._values)
 
     def get(self, word: str) -> _Value | None:
@@ -214,7 +213,6 @@ class _Ending(dict[str, "_Ending[_Value]"], Generic[_Value]):
             self.longest = size, value
 
     def __missing__(self, symbol: str) -> _Ending[_Value]:
-        """The state with a symbol before."""
         if self._shorter is not None and not self._before:  # as most; it leads where that leads
             return self._shorter[symbol]
         endings = self._endings

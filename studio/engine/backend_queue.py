@@ -65,7 +65,6 @@ class SegmentScheduler(Generic[JobT]):
     """
 
     def __init__(self) -> None:
-        """Start with no segments."""
         # Jobs with waiting segments, and the same in order of their next ones: so neither a long
         # job nor a move of the play-head ranks segment by segment.
         self._queues: dict[JobT, _JobQueue[JobT]] = {}
@@ -139,7 +138,6 @@ class SegmentScheduler(Generic[JobT]):
         return discarded
 
     def __len__(self) -> int:
-        """Count the waiting segments of all jobs."""
         return self._n_waiting
 
     def _find_next(self) -> _JobQueue[JobT] | None:

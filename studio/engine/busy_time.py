@@ -17,7 +17,6 @@ class BusyTime:
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
         # Guards all fields.
         self._lock = threading.Lock()
         self._n_spoken = 0

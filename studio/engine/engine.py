@@ -473,9 +473,7 @@ class Render:
             self._remove_folder(self.job.spec.folder)
 
     async def __aenter__(self) -> Render:
-        """Do nothing yet."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the render, even if this task is cancelled again meanwhile."""
         await asyncio.shield(asyncio.to_thread(self.close))

@@ -104,7 +104,6 @@ class MemoryChange:
     after: MemoryUsage
 
     def __str__(self) -> str:
-        """The change as text for the log."""
         sizes = _format_megabytes(self.before.resident_bytes, self.after.resident_bytes)
         if self.before.device_bytes is None or self.after.device_bytes is None:
             return f"memory {sizes}"
@@ -290,23 +289,13 @@ class ModelManager(Generic[Model]):
         self._notify(StateChange.WORK)
 
     async def get(self) -> Model:
-        """The loaded backend; loads it first if needed.
-
-        Raises:
-            ModelUnavailable: It can't be loaded here.
-            Cancelled: The load was stopped.
-        """
+        """The loaded backend; loads it first if needed."""
         await self.load()
         self.touch()
         return self.backend
 
     async def load(self) -> None:
-        """Load the model unless it is loaded. Concurrent calls share one load and its result.
-
-        Raises:
-            ModelUnavailable: It can't be loaded here. The next call tries again.
-            Cancelled: The load was stopped.
-        """
+        """Load the model unless it is loaded. Concurrent calls share one load and its result."""
         while self._state is not ModelState.LOADED:
             if self._transition is None:
                 self._state = ModelState.LOADING

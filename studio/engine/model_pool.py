@@ -109,11 +109,7 @@ class ModelPool(Generic[Model]):
         self.notify(StateChange.WORK)
 
     def get_manager(self, name: str) -> ModelManager[Model]:
-        """The manager of a backend.
-
-        Raises:
-            SettingError: There is no such backend.
-        """
+        """The manager of a backend."""
         name = canonical_name(name)
         with self._create_lock:
             if name not in self._managers:

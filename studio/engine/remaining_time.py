@@ -33,7 +33,6 @@ class RemainingTime:
     """
 
     def __init__(self, weights: Mapping[Hashable, float]) -> None:
-        """Estimate for lines, each with its weight in characters."""
         self._waiting = dict(weights)
         self._waiting_weight = sum(weights.values())
         self._running: dict[Hashable, _Running] = {}

@@ -113,12 +113,7 @@ class WeightDownloads:
         self._notify(StateChange.WORK)
 
     def pause(self, name: str) -> None:
-        """Stop a download and keep what has come; does nothing if none runs.
-
-        Raises:
-            SettingError: There is no such backend.
-            BadInput: It has nothing to download.
-        """
+        """Stop a download and keep what has come; does nothing if none runs."""
         self._managed(name)
         self._stop(name, discards=False)
 

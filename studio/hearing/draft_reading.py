@@ -95,11 +95,7 @@ class DraftReader:
     """Reads texts with eSpeak NG, in a process of its own; from any thread."""
 
     def __init__(self, *, workers: int = 1) -> None:
-        """Find eSpeak NG; its process starts with the first text.
-
-        Raises:
-            ModelUnavailable: Its package is missing or broken.
-        """
+        """Find eSpeak NG; its process starts with the first text."""
         package = find_package()
         self._languages = Languages(package.folder / "espeak-ng-data")
         self._pool = WorkerPool(lambda: EspeakWorker(package), size=workers)
@@ -111,10 +107,6 @@ class DraftReader:
             text: Of any length; it is read in pieces of half a minute.
             language: A BCP-47 code; None, or one that eSpeak NG doesn't know, for that of most of
                 the text's letters.
-
-        Raises:
-            SpeechFailed: eSpeak NG stopped, or was stopped.
-            ModelUnavailable: Its process doesn't start.
         """
         return build_reading(text, self.speak(text, language))
 

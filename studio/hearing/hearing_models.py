@@ -165,13 +165,7 @@ class HearingModels:
         return any(one.purpose is Purpose.NOISE for one in self.catalogue.values())
 
     def denoise(self, clip: Clip) -> Clip:
-        """Take the noise out of a recording, as `Denoiser.denoise`; downloads its model if needed.
-
-        Raises:
-            ModelUnavailable: It can't be had or loaded.
-            AudioRejected: The model fails at this recording.
-            Cancelled: This was closed.
-        """
+        """Take the noise out of a recording, as `Denoiser.denoise`; downloads its model first."""
         noise = (one.name for one in self.catalogue.values() if one.purpose is Purpose.NOISE)
 
         def work(one: Listener) -> Clip:
@@ -180,23 +174,11 @@ class HearingModels:
         return self._running_loop().run(self._lend(next(noise), work))
 
     def unload(self, name: str) -> None:
-        """Unload a model now.
-
-        Raises:
-            SettingError: There is no such model.
-            ModelInUse: It is at work.
-        """
+        """Unload a model now."""
         self._running_loop().run(self.models.get_manager(name).unload())
 
     def remove(self, name: str) -> None:
-        """Unload a model and delete its weights.
-
-        Raises:
-            SettingError: There is no such model.
-            BadInput: It has no weights that the studio downloaded.
-            ModelInUse: It is at work.
-            Conflict: It is being downloaded.
-        """
+        """Unload a model and delete its weights."""
         self.downloads.check_removable(name)
         self.unload(name)
         self.downloads.remove(name)

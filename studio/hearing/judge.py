@@ -95,7 +95,6 @@ class Share:
         return max(0.0, middle - half), min(1.0, middle + half)
 
     def __add__(self, other: Share) -> Share:
-        """Both together."""
         return Share(self.hits + other.hits, self.trials + other.trials)
 
     def exceeds(self, other: Share) -> bool:

@@ -37,7 +37,6 @@ class Listener(DownloadableModel):
     kind: ClassVar[str]
 
     def __init__(self, model: HearingModel) -> None:
-        """Load and fetch nothing yet."""
         super().__init__(model)
         self.name = model.name
         self.model = model
@@ -132,10 +131,6 @@ class Denoiser(Listener):
 
         Returns:
             As long and at the same rate as `clip`; nothing above 8 kHz is left.
-
-        Raises:
-            ModelUnavailable: It isn't loaded.
-            AudioRejected: The model fails at this recording.
         """
         denoiser = self._take_loaded()
         with self._lock:

@@ -22,7 +22,6 @@ class ReferenceReader:
     """Reads with the draft voice, in a few processes of its own; from any thread."""
 
     def __init__(self) -> None:
-        """Start nothing yet."""
         # Guards the start and the end of the processes, and the table.
         self._lock = threading.Lock()
         self._reader: DraftReader | None = None

@@ -80,13 +80,7 @@ class WordAligner:
         return None
 
     def align(self, clip: Clip, text: str, language: str | None = None) -> Alignment:
-        """Align a clip, as `studio.hearing.word_times.align`.
-
-        Raises:
-            SpeechFailed: eSpeak NG can't read the text, or the process stopped.
-            ModelUnavailable: eSpeak NG is missing, or no process starts.
-            StorageFailed: The clip can't be handed over.
-        """
+        """Align a clip, as `studio.hearing.word_times.align`."""
         with tempfile.TemporaryDirectory(prefix="tableread-align-") as folder:
             path = Path(folder) / "clip.wav"
             write_wav(path, clip)

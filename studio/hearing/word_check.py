@@ -153,11 +153,7 @@ class WordChecker:
             return ()
 
     def find_issues(self, clip: Clip, said: ExpectedSpeech) -> tuple[QualityIssue, ...]:
-        """The quality issues of a take's words; none where nobody can recognise them.
-
-        Raises:
-            ModelUnavailable: As `check`.
-        """
+        """The quality issues of a take's words; none where nobody can recognise them."""
         if not self.is_able:
             return ()
         return self.check(clip, ExpectedText(said.text, said.language)).issues
@@ -211,7 +207,6 @@ class CheckQueue:
     """Runs the checks of all sources, one at a time, in a thread of low priority."""
 
     def __init__(self) -> None:
-        """Start no thread yet."""
         self._changed = threading.Condition()  # guards the fields below
         self._sources: list[CheckSource] = []
         self._is_closed = False

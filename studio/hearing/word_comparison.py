@@ -47,7 +47,6 @@ class Comparison:
     def __init__(
         self, written: Sequence[WordUnit], said: Sequence[WordUnit], sounds: Mapping[str, str]
     ) -> None:
-        """Compare words by the phonemes of their spellings, as far as these are known."""
         self.written = written
         self.said = said
         self._sounds = sounds

@@ -20,7 +20,6 @@ class EspeakSounds:
     """Phonemes of words by eSpeak NG, in a process of its own; any number of threads at once."""
 
     def __init__(self) -> None:
-        """Start nothing yet."""
         self._lock = threading.Lock()  # guards the two below
         self._phonemizer: Phonemizer | None = None
         self._known: dict[tuple[str, str], str] = {}

@@ -195,16 +195,13 @@ class PackedWords:
             raise ValueError("a word's place is out of any text and take") from error
 
     def __iter__(self) -> Iterator[WordRow]:
-        """Iterate over the rows."""
         numbers = iter(self._numbers)
         return zip(numbers, numbers, numbers, numbers, strict=True)
 
     def __len__(self) -> int:
-        """Count the words."""
         return len(self._numbers) // 4
 
     def __eq__(self, other: object) -> bool:
-        """Whether these are the same rows."""
         return isinstance(other, PackedWords) and self._numbers == other._numbers
 
     __hash__ = None  # type: ignore[assignment]
@@ -213,7 +210,6 @@ class PackedWords:
     def __get_pydantic_core_schema__(
         cls, _: object, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """Read and write them as a list of rows."""
         rows = handler(tuple[WordRow, ...])
         listed = core_schema.plain_serializer_function_ser_schema(list)
         return core_schema.no_info_after_validator_function(cls, rows, serialization=listed)

@@ -46,20 +46,12 @@ COMMENTS_ADAPTER: TypeAdapter[tuple[Comment, ...]] = TypeAdapter(tuple[Comment, 
 
 
 def clean_author(name: str) -> str:
-    """Normalize the name of a comment's author.
-
-    Raises:
-        BadInput: It is empty or too long.
-    """
+    """Normalize the name of a comment's author."""
     return _clean(name, MAX_AUTHOR_CHARS, "A comment needs its author's name.", "The name")
 
 
 def clean_comment_text(text: str) -> str:
-    """Normalize the text of a comment to one paragraph.
-
-    Raises:
-        BadInput: It is empty or too long.
-    """
+    """Normalize the text of a comment to one paragraph."""
     return _clean(text, MAX_COMMENT_CHARS, "Write what the comment says.", "The comment")
 
 

@@ -78,7 +78,6 @@ class Delta:
     fields: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Whether anything changed."""
         return bool(self.lines or self.order or self.fields)
 
     @property

@@ -39,7 +39,6 @@ class EditFootprint:
     """The last author of each field of each line; grows with the lines, not with the edits."""
 
     def __init__(self) -> None:
-        """Start with no changes."""
         self._latest: dict[str, dict[str, tuple[int, str]]] = {}
         # Of lines that aren't there any more, the last deleted one last.
         self._deleted: dict[str, None] = {}
@@ -191,7 +190,6 @@ class DocumentEditor:
     """All methods are called under the session's lock."""
 
     def __init__(self, core: ProjectState) -> None:
-        """Continue the history that was read from disk."""
         self._state = core
         self._footprint = EditFootprint()
         self._footprint_rev = core.rev
@@ -293,13 +291,7 @@ class DocumentEditor:
         return self.publish_step(step)
 
     def redo(self, author: Author) -> EditEvent:
-        """Redo the step that was undone last.
-
-        Raises:
-            Conflict: There is none.
-            BadInput: What comes back is too much with what there is now.
-            StorageFailed: It can't be saved; nothing changed.
-        """
+        """Redo the step that was undone last."""
         if author.edit_id in self._state.edit_ids:
             return EditEvent(self._state.rev, author.client)
         return self.publish_step(
@@ -340,11 +332,7 @@ class DocumentEditor:
         return EditEvent(core.rev, author.client) if step is None else self.publish_step(step)
 
     def _finish_undo(self, after: Document) -> Document:
-        """As `_choose_takes`, if what comes back fits: others may have added as much since.
-
-        Raises:
-            BadInput: It doesn't.
-        """
+        """As `_choose_takes`, if what comes back fits: others may have added as much since."""
         check_bounds(self._state.document, after)
         return self._choose_takes(after)
 

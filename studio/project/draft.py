@@ -39,7 +39,6 @@ class DocumentDraft:
     """Collects changes to a document, which itself doesn't change."""
 
     def __init__(self, document: Document) -> None:
-        """Start with a document."""
         self._before = document
         self._work_chars = 0
         self._grown_chars = 0
@@ -184,11 +183,7 @@ class DocumentDraft:
         self._order.insert(after, moved)
 
     def select_in_order(self, line_ids: Iterable[str]) -> list[ProjectLine]:
-        """Lines in the order of playback.
-
-        Raises:
-            NotFound: One of them was deleted.
-        """
+        """Lines in the order of playback."""
         wanted = {line_id: self.get_line(line_id) for line_id in line_ids}
         return [wanted[line_id] for line_id in self._order.sort(wanted)]
 
@@ -206,11 +201,7 @@ class DocumentDraft:
             self._cast[name_key(name)] = name, voice
 
     def change_character(self, name: str, fields: Mapping[str, Any]) -> None:
-        """Change a character's settings; one that is left with none is forgotten.
-
-        Raises:
-            BadInput: A value is invalid.
-        """
+        """Change a character's settings; one that is left with none is forgotten."""
         after = change_character(self.characters.pop(name_key(name), PLAIN), fields)
         if after != PLAIN:
             self.characters[name_key(name)] = after
@@ -332,7 +323,6 @@ class LineOrder:
         self._rank_all()
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the lines in order."""
         at = self._next[None]
         while at is not None:
             yield at
@@ -391,7 +381,6 @@ class SpeakerNames:
     """Who speaks which line, so that renaming a speaker touches none of the lines."""
 
     def __init__(self, lines: Mapping[str, ProjectLine]) -> None:
-        """Start with the lines' own speakers."""
         self._of_line: dict[str, _Spelling] = {}
         self._of_key: dict[str, dict[str, _Spelling]] = {}
         self._known: dict[str, _Spelling] = {}

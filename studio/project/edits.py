@@ -108,13 +108,7 @@ class EditLookups:
 
 
 def apply_edits(document: Document, edits: Iterable[ops.Op], outside: EditLookups) -> Document:
-    """Apply edits to a document, all or none.
-
-    Raises:
-        BadInput: A value is invalid.
-        NotFound: A line or take was deleted.
-        Conflict: A take is locked.
-    """
+    """Apply edits to a document, all or none."""
     draft = DocumentDraft(document)
     for edit in edits:
         draft.spend(1)

@@ -302,11 +302,7 @@ class ProjectFolder:
         return ProjectSnapshot()
 
     def save_snapshot(self, snapshot: ProjectSnapshot) -> None:
-        """Write a snapshot; the journal has to be synced before.
-
-        Raises:
-            StorageFailed: It can't be written; the earlier one stays.
-        """
+        """Write a snapshot; the journal has to be synced before."""
         path = self.root / SNAPSHOT_FILE
         SNAPSHOT_FORMAT.keep_original(self.disk, path)
         self.disk.write_whole(path, encode_snapshot(snapshot))
@@ -321,11 +317,7 @@ class ProjectFolder:
             return {}
 
     def write_pending(self, pending: Mapping[str, int | None]) -> None:
-        """Save the lines that a render still has to make.
-
-        Raises:
-            StorageFailed: It can't be written.
-        """
+        """Save the lines that a render still has to make."""
         path = self.root / PENDING_FILE
         if not pending:
             PENDING_FORMAT.keep_original(self.disk, path)
@@ -341,9 +333,6 @@ class ProjectFolder:
             name: The file.
             kind: Its format.
             remedy: The end of the notice.
-
-        Raises:
-            StorageFailed: It can't be renamed.
         """
         path = self.root / name
         try:
@@ -425,11 +414,7 @@ def _describe_recovery(found: Recovery) -> str:
 
 
 def check_version(root: Path) -> None:
-    """Check that this studio knows the format of a project, before anything of it is touched.
-
-    Raises:
-        FormatNewer: A newer studio wrote it.
-    """
+    """Check that this studio knows the format of a project, before anything of it is touched."""
     with suppress(OSError, ValueError), open_file(root / SNAPSHOT_FILE) as file:
         if not SNAPSHOT_FORMAT.is_current(file.read(_HEAD_BYTES)):
             file.seek(0)
@@ -519,11 +504,7 @@ def _summarize_newer(root: Path, problem: str) -> ProjectSummary:
 
 
 def read_saved_document(root: Path) -> Document:
-    """The last saved document of a project that isn't open.
-
-    Raises:
-        OSError, ValueError, KeyError, TypeError, StorageFailed: Its snapshot can't be read.
-    """
+    """The last saved document of a project that isn't open."""
     return read_snapshot(root / SNAPSHOT_FILE).document
 
 

@@ -131,11 +131,7 @@ class Journal:
         return start
 
     def read(self, start: int) -> Entry:
-        """The entry at an offset.
-
-        Raises:
-            StorageFailed: The file was changed by something else.
-        """
+        """The entry at an offset."""
         return self._read_entry(start).entry
 
     @property
@@ -230,11 +226,7 @@ def build_closed_error() -> EngineBusy:
 
 
 def read_entries(path: Path) -> Iterator[StoredEntry]:
-    """Read the intact entries at the start of a journal that was imported.
-
-    Raises:
-        FormatNewer: A newer studio wrote one of them.
-    """
+    """Read the intact entries at the start of a journal that was imported."""
     start = 0
     with open_file(path) as file:
         while line := file.readline(_MAX_IMPORTED_BYTES):
@@ -334,11 +326,7 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def decode_entry(line: bytes) -> Entry | None:
-    """An entry of the current version from a line of the journal; None if it is damaged.
-
-    Raises:
-        FormatNewer: A newer studio wrote it.
-    """
+    """An entry of the current version from a line of the journal; None if it is damaged."""
     if not _fits_checksum(line):
         return None
     try:
@@ -436,7 +424,6 @@ class History:
     """The document and its history. Not thread-safe; callers hold the session's lock."""
 
     def __init__(self, journal: Journal, document: Document, marks: Marks) -> None:
-        """Continue from a snapshot."""
         self._journal = journal
         self.document = document
         self.marks = marks
@@ -495,9 +482,6 @@ class History:
 
         Returns:
             None if there is none that no other step relies on.
-
-        Raises:
-            StorageFailed: It can't be read or written; nothing changed.
         """
         start = self.marks.undo
         for _ in range(_MAX_STEPS_SEARCHED):

@@ -88,11 +88,7 @@ class Recovery:
 
 
 def read_pieces(path: Path) -> Iterator[Piece]:
-    """Read a journal to its end, with the damaged parts between its entries.
-
-    Raises:
-        FormatNewer: A newer studio wrote one of the entries.
-    """
+    """Read a journal to its end, with the damaged parts between its entries."""
     start = 0
     with open_file(path) as file:
         for line in file:

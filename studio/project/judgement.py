@@ -79,11 +79,7 @@ def read_judgement(root: Path) -> Judgement | None:
 
 
 def save_judgement(root: Path, judgement: Judgement, disk: Disk) -> None:
-    """Save a project's judgement.
-
-    Raises:
-        StorageFailed: It can't be written; the earlier one stays.
-    """
+    """Save a project's judgement."""
     JUDGE_FORMAT.write(disk, root / JUDGE_FILE, _ADAPTER.dump_python(judgement, mode="json"))
 
 
@@ -154,7 +150,6 @@ class ProjectJudge:
     """
 
     def __init__(self, core: ProjectState) -> None:
-        """Read what was judged before, and apply it."""
         self._state = core
         self._stopped = threading.Event()
         # Guards the start of a run.
@@ -169,11 +164,7 @@ class ProjectJudge:
         self._apply()
 
     def start(self, turn: threading.Semaphore) -> None:
-        """Judge in a thread, when it is its turn.
-
-        Raises:
-            Conflict: It is being judged.
-        """
+        """Judge in a thread, when it is its turn."""
         self._begin()
 
         def run() -> None:
@@ -190,11 +181,7 @@ class ProjectJudge:
         threading.Thread(target=run, name="judge", daemon=True).start()
 
     def judge(self, on_progress: Callable[[int, int], None] = lambda done, total: None) -> None:
-        """Judge now; the result is in `state`, `message` and `judgement`.
-
-        Raises:
-            Conflict: It is being judged.
-        """
+        """Judge now; the result is in `state`, `message` and `judgement`."""
         self._begin()
         self._run(on_progress)
 

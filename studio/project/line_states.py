@@ -159,7 +159,6 @@ class LineStates:
     def __init__(
         self, core: ProjectState, document: Document, context: RenderContext | None = None
     ) -> None:
-        """Compute the states of a document's lines in a context, by default the cached one."""
         self._core = core
         self._document = document
         self._context = context
@@ -441,19 +440,11 @@ class ProjectState:
     def record(
         self, after: Document, author: Author, kind: EntryKind = EntryKind.EDIT
     ) -> HistoryStep | None:
-        """Record a document; None if it is the same as before.
-
-        Raises:
-            StorageFailed: It can't be saved; nothing changed.
-        """
+        """Record a document; None if it is the same as before."""
         return self.history.record(after, author, self.deps.now_s(), kind)
 
     def choose_current_takes(self, line_ids: Iterable[str]) -> None:
-        """Choose matching takes for lines, where there are any.
-
-        Raises:
-            StorageFailed: It can't be kept.
-        """
+        """Choose matching takes for lines, where there are any."""
         after = self.line_states.choose_current(line_ids)
         step = self.record(after, STUDIO_AUTHOR, EntryKind.MADE)
         if step is not None:
@@ -523,7 +514,6 @@ class Autosave:
     """
 
     def __init__(self, core: ProjectState) -> None:
-        """Start with everything saved, as it was read from disk."""
         self._state = core
         # Guards the fields below and the files. Taken after the session's lock, never before it.
         self._write_lock = threading.Lock()
@@ -571,11 +561,7 @@ class Autosave:
                 self.report(None)
 
     def save_pending(self, wanted: Mapping[str, int | None]) -> None:
-        """Save the lines that a render still has to make at once; under the session's lock.
-
-        Raises:
-            StorageFailed: It can't be written.
-        """
+        """Save the lines that a render still has to make at once; under the session's lock."""
         self._last_sequence += 1
         with self._write_lock:
             self._write_pending(self._last_sequence, dict(wanted))

@@ -105,9 +105,6 @@ def write_archive(session: ProjectSession, path: Path, *, deleted: bool = True) 
         session: The project.
         path: The file.
         deleted: Whether to include the audio of deleted takes, for undo.
-
-    Raises:
-        StorageFailed: It can't be written.
     """
     frozen = session.freeze()
     with open_atomic(path) as file, ZipWriter(file) as packed:

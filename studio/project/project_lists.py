@@ -61,7 +61,6 @@ class ProjectLists:
     """
 
     def __init__(self) -> None:
-        """Start with nothing read."""
         self._summaries: StateCache[ProjectSummary | None] = StateCache()
         self._unused: StateCache[_UnusedFiles | None] = StateCache()
 

@@ -124,11 +124,7 @@ class ProjectRenderer:
         self.submit_lines()
 
     def cancel(self, message: str | None = None) -> None:
-        """Stop the render; finished takes stay.
-
-        Raises:
-            StorageFailed: The empty queue can't be saved.
-        """
+        """Stop the render; finished takes stay."""
         self._state.publish_lines(self._clear_queue(message))
         self._state.events.append(RenderEvent())
         self._autosave.save_pending({})
@@ -143,11 +139,7 @@ class ProjectRenderer:
         self._disk_wait.save_waiting()
 
     def focus(self, line_id: str) -> None:
-        """Move the play-head: that line goes first.
-
-        Raises:
-            NotFound: The line was deleted.
-        """
+        """Move the play-head: that line goes first."""
         self._set_play_head(self._state.line(line_id).line_id)
         self.submit_lines()
 

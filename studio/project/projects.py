@@ -317,12 +317,7 @@ class Projects:
     def create(
         self, name: str, dialog: Dialog | None = None, *, gap_s: float = 0.0
     ) -> ProjectSession:
-        """Create a project with lines and the usual gap between them.
-
-        Raises:
-            BadInput: The name or the gap is invalid, or it is too much for a project.
-            StorageFailed: It can't be written; the project isn't created.
-        """
+        """Create a project with lines and the usual gap between them."""
         lines = create_lines(dialog or ())
         return self._create_from_lines(clean_project_name(name), lines, check_gap(gap_s))
 
@@ -341,13 +336,7 @@ class Projects:
         return self._open.touch(project_id)
 
     def open(self, project_id: str) -> ProjectSession:
-        """Open a project, or return it if it is open.
-
-        Raises:
-            NotFound: There is none.
-            Conflict: Another studio has it open.
-            StorageFailed: It can't be read.
-        """
+        """Open a project, or return it if it is open."""
         return self._open.open(project_id, lambda: self._folder(project_id))
 
     def duplicate(self, project_id: str) -> ProjectSession:
@@ -364,11 +353,7 @@ class Projects:
         return copy
 
     def size_bytes(self, project_id: str) -> int:
-        """The disk space of a project, which a copy will take as well.
-
-        Raises:
-            NotFound: There is none.
-        """
+        """The disk space of a project, which a copy will take as well."""
         return measure_folder(self._folder(project_id)).size_bytes
 
     def import_file(
@@ -409,11 +394,7 @@ class Projects:
 
     @contextmanager
     def open_upload(self) -> Iterator[Path]:
-        """A temporary path for an upload that may become a project; deleted when the block ends.
-
-        Raises:
-            StorageFailed: Its folder can't be written.
-        """
+        """A temporary path for an upload that may become a project; deleted when the block ends."""
         path = self._root / f"{_UNFINISHED_PREFIX}{_generate_id()}.part"
         self._disk.make_folder(self._root)
         try:
@@ -422,13 +403,7 @@ class Projects:
             self._disk.remove(path)
 
     def remove(self, project_id: str) -> None:
-        """Move a project to the trash, from which it can be restored for a month.
-
-        Raises:
-            NotFound: There is none.
-            Conflict: Another studio has it open.
-            StorageFailed: It can't be moved.
-        """
+        """Move a project to the trash, from which it can be restored for a month."""
         with self._open.only_one(project_id):
             root = self._folder(project_id)
             self._open.close_project(project_id)

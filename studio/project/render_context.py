@@ -97,7 +97,6 @@ class VoiceFingerprints:
     """Computes the digests of a document's current voices."""
 
     def __init__(self, library: SpeakerLibrary) -> None:
-        """Look voices up in a library."""
         self._library = library
         self._hashes: FileCache[str] = FileCache()
 
@@ -330,11 +329,7 @@ class RenderContext:
 def build_render_context(
     document: Document, book: VoiceFingerprints, backend: Backend
 ) -> RenderContext:
-    """The context of a document's lines.
-
-    Raises:
-        StorageFailed: The library can't be read.
-    """
+    """The context of a document's lines."""
     can = backend.capabilities
     return RenderContext(
         book.compute(document, can, find_engine_voices(document, backend)),
@@ -459,7 +454,6 @@ class VoiceResolver:
     """Resolves voices and backends, and caches the render context. Under the session's lock."""
 
     def __init__(self, tools: ProjectDeps) -> None:
-        """Start without a context."""
         self._deps = tools
         self._voices = VoiceFingerprints(tools.library)
         self._context: RenderContext | None = None
@@ -494,11 +488,7 @@ class VoiceResolver:
         return previous, context
 
     def check_backend(self, name: str | None) -> None:
-        """Check that a backend exists; None is the studio's choice.
-
-        Raises:
-            SettingError: It doesn't.
-        """
+        """Check that a backend exists; None is the studio's choice."""
         if name is not None:
             self._deps.engine.models.get_manager(name)
 

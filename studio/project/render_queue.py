@@ -258,7 +258,6 @@ class RenderQueue:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start with an empty queue."""
         self._clock = clock
         self._short_since_s = 0.0
         # The latest estimate of the seconds that are left, and when it was made.

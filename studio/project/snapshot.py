@@ -112,12 +112,7 @@ def _encode_value(value: Any) -> str:
 
 
 def read_snapshot(path: Path) -> ProjectSnapshot:
-    """Read a snapshot from its file.
-
-    Raises:
-        OSError, ValueError, KeyError, TypeError: It can't be read.
-        FormatNewer: It was made by a newer studio.
-    """
+    """Read a snapshot from its file."""
     return decode_snapshot(read_file(path))
 
 

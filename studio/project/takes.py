@@ -174,12 +174,7 @@ def encode_take(take: Take) -> bytes:
 
 
 def read_take_record(path: Path) -> Take:
-    """Read a take from its record; one without audio is valid.
-
-    Raises:
-        FileDamaged: The record or the audio is damaged, or they don't match.
-        FormatNewer: A newer studio wrote it.
-    """
+    """Read a take from its record; one without audio is valid."""
     return _read_record(path.parent, path.stem)
 
 
@@ -253,7 +248,6 @@ class TakeStore:
     """
 
     def __init__(self, root: Path, disk: Disk) -> None:
-        """Read the takes of a folder, which needn't exist yet."""
         self._root = root
         self._disk = disk
         # Guards all tables.
@@ -309,7 +303,6 @@ class TakeStore:
         return len(self._of_voice.get(voice, ()))
 
     def __iter__(self) -> Iterator[Take]:
-        """Iterate over all takes."""
         with self._lock:
             return iter(tuple(self._takes.values()))
 
@@ -432,19 +425,11 @@ class TakeStore:
         self._disk.remove(audio.with_suffix(FREED_SUFFIX))
 
     def set_words(self, take_id: str, words: PackedWords, phonemes: str) -> Take | None:
-        """Keep the times of a take's words and phonemes with it; None if it isn't there any more.
-
-        Raises:
-            StorageFailed: The record can't be written; it stays as it was.
-        """
+        """Keep the times of a take's words and phonemes with it; None if it is gone."""
         return self._amend(take_id, lambda take: replace(take, words=words, phonemes=phonemes))
 
     def update(self, take: Take) -> None:
-        """Write a take's record anew, of which only the findings have changed.
-
-        Raises:
-            StorageFailed: It can't be written; nothing changed.
-        """
+        """Write a take's record anew, of which only the findings have changed."""
         found, measured, recognised = take.doubts, take.figures, take.recognised
         self._amend(
             take.take_id,
@@ -526,11 +511,7 @@ class TakeStore:
                 (self._root / _MARKED).touch()
 
     def remove_torn(self) -> list[int]:
-        """Delete the damaged files found when the store was opened; returns the bytes of each.
-
-        Raises:
-            StorageFailed: It can't be removed.
-        """
+        """Delete the damaged files found when the store was opened; returns the bytes of each."""
         freed = []
         while self._torn:
             freed.append(self._remove(self._torn[-1]))

@@ -22,7 +22,6 @@ class WordTimer:
     """The aligner of a workspace, and the one thread that waits for it."""
 
     def __init__(self, aligner: WordAligner) -> None:
-        """Share an aligner, which may serve other workspaces, too."""
         self.aligner = aligner
         self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="words")
 
@@ -38,7 +37,6 @@ class WordTiming:
     """
 
     def __init__(self, timer: WordTimer | None, takes: TakeStore, queue: RenderQueue) -> None:
-        """Without a timer no take is timed."""
         self._timer = timer
         self._takes = takes
         self._queue = queue

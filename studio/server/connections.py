@@ -65,7 +65,6 @@ class Connections:
     """
 
     def __init__(self, at_most: int, *, max_unsent_bytes: int = MAX_UNSENT_BYTES) -> None:
-        """Start with none."""
         self._places = Places(at_most)
         self._max_unsent_bytes = max_unsent_bytes
         # Those whose readers are behind with a large response, the longest first, and by how much.
@@ -296,7 +295,6 @@ class AcceptFailures:
     def __init__(
         self, connections: Connections, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Start with nothing logged."""
         self._connections = connections
         self._limit = LogLimit(clock=clock)
 
@@ -322,7 +320,6 @@ class BoundedServer(uvicorn.Server):
     """uvicorn's server with bounded connections."""
 
     def __init__(self, config: uvicorn.Config, *args: Any, **options: Any) -> None:
-        """Set what uvicorn's configuration allows, before it is loaded."""
         self._connections = Connections(most_connections())
         config.http = partial(BoundedProtocol, connections=self._connections)  # type: ignore[assignment]
         # asyncio accepts this many before it lets any of them be counted.
@@ -348,7 +345,6 @@ class SpaceServer(BoundedServer):
     """The server of a Space, whose visitors all come through the platform's proxies."""
 
     def __init__(self, config: uvicorn.Config, *args: Any, **options: Any) -> None:
-        """Set what uvicorn's configuration allows, before it is loaded."""
         config.forwarded_allow_ips = _PRIVATE_NETWORKS
         super().__init__(config, *args, **options)
 

@@ -25,7 +25,6 @@ class DirectRoute(BaseRoute):
     """
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:
-        """Collect the paths that they declare."""
         self._known: dict[tuple[str, ...], list[_Known]] = {}
         for holder in routes:
             for one in list_declared([holder]):

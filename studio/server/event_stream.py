@@ -25,7 +25,6 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
-        """Start with the response's headers."""
         super().__init__(events, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
         self._events = events
 

@@ -20,7 +20,6 @@ class LogLimit(logging.Filter):
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start with nothing logged."""
         super().__init__()
         self._clock = clock
         self._logged_s: dict[object, float] = {}

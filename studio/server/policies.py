@@ -221,7 +221,6 @@ class RoutePolicies:
     """Finds the policy of a request; built once, after all routes are registered."""
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:
-        """Collect the policies of an application's routes."""
         self.routes = tuple(list_declared(routes))
         self._own: dict[tuple[str, ...], list[_Own]] = {}
         for one in self.routes:
@@ -342,11 +341,7 @@ def _is_gone(request: Request, loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def spend_upload(request: Request, count: int = 1) -> None:
-    """Count recordings inside a request as uploads of the visitor.
-
-    Raises:
-        LimitReached: The visitor has fewer uploads left for now.
-    """
+    """Count recordings inside a request as uploads of the visitor."""
     visitor = getattr(request.state, "visitor", None)
     if visitor is not None and visitor.rate_limits is not None:
         visitor.rate_limits.spend_upload(count)

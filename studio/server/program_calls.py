@@ -80,10 +80,6 @@ class ProgramCalls:
             wishes: `voices`, by the name in the script; others are looked up in the library.
                 `seed`, for lines without one. `loudness`, by its name or as a number of LUFS.
                 `audio_format`, of the file.
-
-        Raises:
-            BadInput: The script can't be read, or a wish can't be met.
-            Conflict: No line of it can be spoken; says why.
         """
         read = await asyncio.to_thread(read_dialog_text, script)
         wanted = _Wishes(**wishes, title=read.title or "")
@@ -146,15 +142,7 @@ class ProgramCalls:
     def add_voice(
         self, recording_id: str, name: str, *, consent: bool, transcript: str | None
     ) -> str:
-        """Add a voice from an uploaded recording; returns its name.
-
-        Raises:
-            BadInput: The consent is missing, or the name can't be used.
-            Conflict: There is a voice of that name.
-            NotAllowed: This caller can't be told from others.
-            NotFound: The recording isn't there any more.
-            SampleRejected: It can't be used as a sample; says why.
-        """
+        """Add a voice from an uploaded recording; returns its name."""
         self._studio.speakers.require_open()
         take = NewSample(TrimSpec(recording_id), consent=consent, transcript=transcript or None)
         return self._studio.voices.add(name, take).name

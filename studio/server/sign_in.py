@@ -68,7 +68,6 @@ class OpenStreams:
     """What streams to signed-in browsers. To be used on the server's event loop only."""
 
     def __init__(self) -> None:
-        """Start with none."""
         self._open: set[_OpenStream] = set()
 
     async def follow(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:

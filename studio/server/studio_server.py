@@ -250,7 +250,6 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
     """Gradio's server with the studio's routes and middleware."""
 
     def __init__(self, entry: ServerEntry, setup: SetupReport) -> None:
-        """Register the studio's routes."""
         guard = key_guard(entry.api_key, entry.require_login)
         self.page_assets = PageAssets(ASSETS)
         super().__init__(

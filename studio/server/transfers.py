@@ -38,11 +38,7 @@ LoudnessChoice = Literal["rendered", "podcast", "audiobook", "broadcast"] | Lufs
 
 
 def mastering_of(loudness: str | float, *, even_voices: bool) -> Mastering:
-    """The mastering that a request asks for.
-
-    Raises:
-        BadInput: There is no such loudness.
-    """
+    """The mastering that a request asks for."""
     return Mastering(parse_target(str(loudness)), even_voices)
 
 
@@ -53,9 +49,6 @@ async def receive(
     """Write a request's body to a file, which is deleted when the block ends.
 
     Memory holds one chunk of it, and reading stops at the limit.
-
-    Raises:
-        AudioRejected: The body is larger than `max_bytes`.
     """
     with studio.voices.uploads.open_writer(max_bytes=max_bytes) as arriving:
         async for chunk in request.stream():

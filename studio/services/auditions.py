@@ -75,7 +75,6 @@ class Auditions:
     """Lists the voices and says lines by them; nothing of it is kept."""
 
     def __init__(self, library: SpeakerLibrary, previews: VoicePreviews) -> None:
-        """Cast from a library."""
         self._library = library
         self._previews = previews
 

@@ -56,10 +56,6 @@ def check_settings(dialog: Dialog, backend: Backend, others: Iterable[Backend]) 
         dialog: The lines.
         backend: The one that is to speak them.
         others: All of them.
-
-    Raises:
-        BadInput: A setting of a line is out of its range, of another type, or no engine has it; the
-            message has the line, the name and the range.
     """
     _check_dialog(dialog, _SettingsCheck(backend, others), frozenset())
 
@@ -68,9 +64,6 @@ def check_script(session: ProjectSession, dialog: Dialog, others: Iterable[Backe
     """Check what a script sets for the lines of a project, as `check_settings`.
 
     What a line of the project has already passes, as in `check_edits`: its script has it, too.
-
-    Raises:
-        BadInput: As `check_settings`.
     """
     known = _list_known(session.document)
     _check_dialog(dialog, _SettingsCheck(session.backend, others), known)

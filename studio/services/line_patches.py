@@ -99,15 +99,6 @@ class LinePatches:
             line_id: A ready line.
             marked: The part of its text, in UTF-16 units; a word counts as a whole.
             author: Whose step of undo it is; with an `edit_id` it can be withdrawn.
-
-        Raises:
-            Cancelled: It was withdrawn; the line is as it was.
-            NotFound: The line was deleted, or its take's audio was freed.
-            BadInput: No word that is spoken is marked.
-            Conflict: The line is locked, isn't ready, or was changed meanwhile.
-            SpeechFailed: The voice can't speak it, left the words out, or it isn't sure enough
-                where they are.
-            StorageFailed: The take can't be written.
         """
         pending = self._pending.find(author)
         with pending.unless_cancelled():

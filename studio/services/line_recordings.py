@@ -65,15 +65,6 @@ class LineRecordings:
             path: The recording, of any format that `decode` reads.
             author: Whose step of undo it is; with an `edit_id` it can be withdrawn.
             acted: Whether it is changed to the voice of the line's speaker.
-
-        Raises:
-            NotFound: The line was deleted.
-            BadInput: The line isn't spoken, or its engine can't change voices.
-            Conflict: The line is locked.
-            AudioRejected: The recording can't be decoded, or is silent, too short or too long.
-            SampleRejected, ModelUnavailable, OutOfMemory: The voice can't be changed.
-            StorageFailed: The take can't be written.
-            Cancelled: It was withdrawn; there is no take of it.
         """
         pending = self._pending.find(author)
 

@@ -53,12 +53,7 @@ class PendingTake:
             raise
 
     def add(self, session: ProjectSession, take: Take, clip: Clip, author: Author) -> EditEvent:
-        """Add it to its line as `ProjectSession.add_take`, unless it is withdrawn.
-
-        Raises:
-            Cancelled: It was withdrawn before or meanwhile; the line is as it was.
-            NotFound, Conflict, StorageFailed: As `add_take`.
-        """
+        """Add it to its line as `ProjectSession.add_take`, unless it is withdrawn."""
         with self.lock:
             self.check_wanted()
             line = session.document.lines.get(take.line_id)
@@ -89,7 +84,6 @@ class PendingTakes:
     """The takes that are being made, and those that just were; from any thread."""
 
     def __init__(self) -> None:
-        """Start with none."""
         # Guards the latest ones, by the ids of the edits that choose them.
         self._lock = threading.Lock()
         self._latest: dict[str, PendingTake] = {}
@@ -114,9 +108,5 @@ class PendingTakes:
         Args:
             session: Its project.
             author: As in `find`; with the `group` of its edit both are one step of undo.
-
-        Raises:
-            Conflict: It was locked meanwhile.
-            StorageFailed: The project can't be written.
         """
         self.find(author).withdraw(session, author)

@@ -44,7 +44,6 @@ class VoicePreviews:
     """
 
     def __init__(self, library: SpeakerLibrary, engine: SpeechEngine) -> None:
-        """Preview the voices of a library."""
         self._library = library
         self._engine = engine
 
@@ -55,11 +54,6 @@ class VoicePreviews:
             speaker_id: The speaker.
             sentence: Its text has at most `MAX_PREVIEW_CHARS` characters.
             backend_name: The backend.
-
-        Raises:
-            NotFound: The speaker doesn't exist any more.
-            BadInput: The text is empty or too long.
-            SpeechFailed: The backend can't speak it; says why.
         """
         speaker = await asyncio.to_thread(self._library.get_by_id, speaker_id)
         cast = Cast(self._library, {}, {speaker.name: speaker_id})
@@ -73,10 +67,6 @@ class VoicePreviews:
             name: The speaker's name.
             text: At most `MAX_PREVIEW_CHARS` characters.
             backend_name: The backend.
-
-        Raises:
-            BadInput: The text is empty or too long, or the name is invalid.
-            SpeechFailed: The backend can't speak it; says why.
         """
         return await self.speak_sentence(cast, name, Sentence(text), backend_name)
 
@@ -112,12 +102,6 @@ class VoicePreviews:
             recording: In any format that `decode` reads.
             backend_name: A backend that converts voices.
             mood: Chooses the sample, as in a line.
-
-        Raises:
-            NotFound: The speaker doesn't exist any more.
-            BadInput: The backend can't convert voices.
-            AudioRejected: The recording can't be decoded, or is too short or too long.
-            ModelUnavailable: The backend can't be loaded.
         """
         stopped = threading.Event()
         try:

@@ -171,12 +171,7 @@ class Proposals:
             }
 
     def accept(self, session: ProjectSession, proposal_id: str, author: Author) -> EditEvent:
-        """Make the changes, as one step of undo.
-
-        Raises:
-            NotFound: There is no such proposal.
-            Conflict: It was answered or replaced, or a line that it concerns has changed.
-        """
+        """Make the changes, as one step of undo."""
         with session.changing():
             proposal = self._require_waiting(session, proposal_id)
             news = session.edit(_build_ops(proposal.changes), author, session.rev)
@@ -184,11 +179,7 @@ class Proposals:
         return news
 
     def reject(self, session: ProjectSession, proposal_id: str) -> None:
-        """Discard a proposal, also one that has expired.
-
-        Raises:
-            NotFound: There is no such proposal.
-        """
+        """Discard a proposal, also one that has expired."""
         found = self.find(session, proposal_id)
         if found.state in {ProposalState.WAITING, ProposalState.EXPIRED}:
             self._answer(found, ProposalState.REJECTED)

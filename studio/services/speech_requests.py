@@ -186,23 +186,14 @@ class SpeechStream:
         return None if folder is None else read_project_cover(folder)
 
     def save_cover(self, cover: Cover) -> None:
-        """Keep an image with the files of a job that has a folder.
-
-        Raises:
-            BadInput: It is no JPEG or PNG image, or too large.
-            StorageFailed: It can't be written.
-        """
+        """Keep an image with the files of a job that has a folder."""
         assert self.job.spec.folder is not None
         _ = cover.image
         with storage_errors(self.job.spec.folder):
             (self.job.spec.folder / COVER_FILE).write_bytes(cover.data)
 
     def clip(self) -> Clip:
-        """Wait for all of the audio; to be called in a thread.
-
-        Raises:
-            SpeechFailed: The backend can't speak a segment.
-        """
+        """Wait for all of the audio; to be called in a thread."""
 
         async def joined() -> list[Samples]:
             return [chunk async for chunk in self.chunks()]

@@ -203,12 +203,10 @@ class Studio:
         self.engine.close()
 
     def __enter__(self) -> Studio:
-        """Start."""
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
         self.close()
 
     def render(self, dialog: Dialog, options: RenderOptions | None = None) -> Job:
@@ -243,23 +241,12 @@ class Studio:
         return replace(described, tags=replace(described.tags, language=language))
 
     def load_model(self) -> None:
-        """Load the voice engine's model now, and measure its speed if it hasn't spoken here yet.
-
-        Raises:
-            ModelUnavailable: It can't be loaded here.
-            Cancelled: The load was stopped.
-            NotAllowed: Only the owner may.
-        """
+        """Load the voice engine's model now, and measure its speed if it hasn't spoken here yet."""
         self.engine.load(self.backend_name)
         self._speed_probe.start(self.backend_name)
 
     def unload_model(self) -> None:
-        """Unload the voice engine's model now.
-
-        Raises:
-            ModelInUse: A render uses it.
-            NotAllowed: Only the owner may.
-        """
+        """Unload the voice engine's model now."""
         self._speed_probe.stop()
         self.engine.unload(self.backend_name)
 
@@ -319,11 +306,7 @@ class Studio:
         self.engine.remove_weights(backend.name)
 
     def set_idle_timeout(self, idle_timeout_s: float) -> None:
-        """Change after how many idle seconds voices and what listens are unloaded; 0 keeps them.
-
-        Raises:
-            NotAllowed: Only the owner may.
-        """
+        """Change after how many idle seconds voices and what listens are unloaded; 0 keeps them."""
         self.engine.set_idle_timeout(idle_timeout_s)
         if self.recognisers is not None:
             self.recognisers.models.set_idle_timeout(idle_timeout_s)

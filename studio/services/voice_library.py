@@ -118,13 +118,7 @@ class VoiceLibrary:
         return SampleCheck(upload, clip, report, mended)
 
     def cut_clip(self, cut: TrimSpec) -> Clip:
-        """The audio of a part of an upload.
-
-        Raises:
-            NotFound: The upload doesn't exist any more.
-            BadInput: The part is empty, or can't be denoised here.
-            ModelUnavailable: The denoiser can't be had.
-        """
+        """The audio of a part of an upload."""
         part = self._read_original(cut)
         mended = self._mend(part, cut)
         return mended.clip if mended else part

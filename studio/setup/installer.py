@@ -98,9 +98,6 @@ def install_lock(
 
     Yields:
         The file's descriptor, to be inherited by a child that must hold the lock if we die.
-
-    Raises:
-        Cancelled: `stop` was set during the wait.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:

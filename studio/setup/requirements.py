@@ -27,7 +27,6 @@ class Pin:
     version: str
 
     def __str__(self) -> str:
-        """The requirement as pip takes it."""
         return f"{self.name}=={self.version}"
 
 

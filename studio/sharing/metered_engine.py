@@ -28,7 +28,6 @@ class MeteredEngine:
     """
 
     def __init__(self, shared: ManagedEngine, rate_limits: RateLimits) -> None:
-        """Meter a shared engine for one visitor."""
         self._shared = shared
         self._rate_limits = rate_limits
         self._jobs: list[Job] = []
@@ -66,23 +65,13 @@ class MeteredEngine:
     def convert(
         self, backend_name: str, recording: Clip, voice: Voice, is_stopped: Callable[[], bool]
     ) -> Clip:
-        """Convert a recording as the shared engine does.
-
-        Raises:
-            NotAllowed: The model would have to be downloaded.
-        """
+        """Convert a recording as the shared engine does."""
         self._check_fetched(backend_name)
         self._make_room(backend_name)
         return self._shared.convert(backend_name, recording, voice, is_stopped)
 
     def check_choice(self, name: str) -> None:
-        """Check that the visitor may choose a backend.
-
-        Raises:
-            SettingError: There is no such backend.
-            NotAllowed: It would have to be downloaded first.
-            ModelUnavailable: It can't run here.
-        """
+        """Check that the visitor may choose a backend."""
         self._check_fetched(name)
         self._shared.check_choice(name)
 

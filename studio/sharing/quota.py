@@ -59,7 +59,6 @@ class TokenBucket:
     def __init__(
         self, size: float, per_s: float, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Start full."""
         self._size = size
         self._per_s = per_s
         self._clock = clock
@@ -128,12 +127,7 @@ class RateLimits:
         }
 
     def spend_job(self, job: Job) -> None:
-        """Charge a job's lines and its estimated audio.
-
-        Raises:
-            LimitReached: The visitor, the address or all have less than that left; nothing is
-                charged.
-        """
+        """Charge a job's lines and its estimated audio."""
         lines, audio_s = _size_of(job)
         self._check_size(len(job.spec.plan.segments), lines, audio_s)
         self._spend({"lines": lines, "seconds of audio": audio_s}, (self, *self.wider))
@@ -153,19 +147,11 @@ class RateLimits:
         )
 
     def spend_upload(self, count: int = 1) -> None:
-        """Charge uploads.
-
-        Raises:
-            LimitReached: Fewer are left for now; nothing is charged.
-        """
+        """Charge uploads."""
         self._spend({"uploads": count}, (self, *self.wider))
 
     def spend_request(self) -> None:
-        """Charge one request, to the visitor alone.
-
-        Raises:
-            LimitReached: None is left for now.
-        """
+        """Charge one request, to the visitor alone."""
         self._spend({"requests": 1}, (self,))
 
     @staticmethod
@@ -198,7 +184,6 @@ class SharedLimits:
     """
 
     def __init__(self, limits: VisitLimits, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start with full buckets."""
         self._limits = limits
         self._clock = clock
         self.total = RateLimits(
@@ -251,7 +236,6 @@ class VisitorsDisk:
     """What the workspaces of all visitors hold, and those of each address. Safe from any thread."""
 
     def __init__(self, limits: VisitLimits) -> None:
-        """Start with nothing known."""
         self._of_address_bytes = limits.workspace_bytes * limits.address_share
         self._total_bytes = limits.workspace_bytes * limits.total_share
         # Guards the table, of each workspace's address and size, and the sums of it.
@@ -318,7 +302,6 @@ class VisitorQuota(DiskQuota):
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start unmeasured."""
         super().__init__(workspace, size_bytes, clock=clock)
         self.network: str | None = None
         self._disk = disk

@@ -88,11 +88,7 @@ class VisitorSession:
 
     @property
     def studio(self) -> Studio:
-        """The visitor's studio, on a workspace of its own.
-
-        Raises:
-            StorageFailed: The workspace can't be created.
-        """
+        """The visitor's studio, on a workspace of its own."""
         with self._lock:
             if self._studio is None:
                 self._studio = self._open_studio()

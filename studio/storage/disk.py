@@ -311,7 +311,6 @@ class DiskUsage:
     size_bytes: int = 0
 
     def __add__(self, other: DiskUsage) -> DiskUsage:
-        """The sum of both."""
         return DiskUsage(self.count + other.count, self.size_bytes + other.size_bytes)
 
 

@@ -47,9 +47,6 @@ def read_state(*paths: str | os.PathLike[str]) -> FileState:
     """Read the state of files and folders; a folder's changes with the names in it.
 
     To be called before the files are read: what changes in between gives another state.
-
-    Raises:
-        OSError: One can't be looked at, for another reason than that it doesn't exist.
     """
     return join_states(stat_or_none(path) for path in paths)
 
@@ -143,15 +140,10 @@ class FileCache(Generic[T]):
     """Caches values computed from single files; safe from any thread."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._values: StateCache[T] = StateCache()
 
     def get(self, path: Path | str, compute: Callable[[Path], T]) -> T:
-        """The value of `compute` for a file; computed again if the file has changed.
-
-        Raises:
-            OSError: The file doesn't exist.
-        """
+        """The value of `compute` for a file; computed again if the file has changed."""
         key = str(path)
         state = join_states([os.stat(key)])  # noqa: PTH116 - as in `stat_or_none`
         return self._values.get(

@@ -129,11 +129,7 @@ class RecordFormat:
     def write(
         self, disk: Disk, path: Path, record: Mapping[str, Any], *, synced: bool = True
     ) -> None:
-        """Write a file; one of another version that it replaces is kept beside it.
-
-        Raises:
-            StorageFailed: It can't be written; the earlier one stays.
-        """
+        """Write a file; one of another version that it replaces is kept beside it."""
         self.keep_original(disk, path)
         disk.write_whole(path, self.encode(record), synced=synced)
 

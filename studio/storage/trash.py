@@ -75,12 +75,7 @@ class TrashFolder:
         raise NotFound(self._gone)
 
     def restore(self, name: str, target: Path) -> None:
-        """Move a removed folder back.
-
-        Raises:
-            NotFound: It isn't in the trash any more.
-            StorageFailed: It can't be moved; it stays where it is.
-        """
+        """Move a removed folder back."""
         with self._emptying:
             self._disk.move(self.get(name), target)
 
@@ -104,21 +99,12 @@ class TrashFolder:
         return self._sizes.get(name, state, lambda: measure_folder(Path(path)).size_bytes)
 
     def delete(self, name: str) -> None:
-        """Delete a removed folder for good.
-
-        Raises:
-            NotFound: It isn't in the trash any more.
-            StorageFailed: It can't be deleted.
-        """
+        """Delete a removed folder for good."""
         with self._emptying:
             self._delete([self.get(name)])
 
     def empty(self, *, older_than_s: float = 0.0) -> DiskUsage:
-        """Delete for good what was removed at least that long ago; returns what was freed.
-
-        Raises:
-            StorageFailed: Something can't be deleted.
-        """
+        """Delete for good what was removed at least that long ago; returns what was freed."""
         with self._emptying, storage_errors(self._root):
             now_s = self._now_s()
             removed = self.list_removed()

@@ -32,7 +32,6 @@ class ZipWriter(zipfile.ZipFile):
     """A new zip file; what is added by its name has the present time, as near as a zip has it."""
 
     def __init__(self, file: IO[bytes], compression: int = zipfile.ZIP_STORED) -> None:
-        """Write to an open file."""
         super().__init__(file, "w", compression, strict_timestamps=False)
 
     def writestr(
@@ -76,10 +75,6 @@ def open_zip(file: BinaryIO) -> zipfile.ZipFile:
 
     Args:
         file: Seekable.
-
-    Raises:
-        BadZipFile: It is none, or damaged.
-        OSError: It can't be read.
     """
     with _damage_errors():
         return zipfile.ZipFile(file)
@@ -88,12 +83,7 @@ def open_zip(file: BinaryIO) -> zipfile.ZipFile:
 def read_member(
     archive: zipfile.ZipFile, member: str | zipfile.ZipInfo, block_bytes: int
 ) -> Iterator[bytes]:
-    """Unpack a member, block by block; raises as `open_zip`.
-
-    Raises:
-        KeyError: There is none of that name.
-        RuntimeError: It is encrypted.
-    """
+    """Unpack a member, block by block; raises as `open_zip`."""
     with _damage_errors(), archive.open(member) as source:
         while block := source.read(block_bytes):
             yield block

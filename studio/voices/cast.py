@@ -68,11 +68,7 @@ class Cast:
         self._loaded: FileCache[Sample] = FileCache()
 
     def freeze(self) -> Cast:
-        """The same with the library's present speakers, for looking up many names.
-
-        Raises:
-            StorageFailed: The library can't be read.
-        """
+        """The same with the library's present speakers, for looking up many names."""
         frozen = copy(self)
         frozen._library = SpeakerSnapshot(self._owner)
         return frozen
@@ -111,11 +107,7 @@ class Cast:
         return Voice(speaker.name, sample, *described, speaker.first_name)
 
     def list_languages(self, name: str) -> tuple[str, ...]:
-        """The languages to try for a name's lines: its voice's, then the script's.
-
-        Raises:
-            StorageFailed: The library can't be read.
-        """
+        """The languages to try for a name's lines: its voice's, then the script's."""
         own = None
         if (chosen := self._find_engine_voice(name)) is not None:
             own = chosen.language

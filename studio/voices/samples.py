@@ -107,9 +107,6 @@ def check_sample(
         path: The recording, in any format `decode` takes.
         limits: What is decoded at all.
         display_name: What messages call the file, where its own name means nothing to a person.
-
-    Raises:
-        AudioRejected: It can't be decoded, or is larger than the limits.
     """
     info, clip = decode_guarded(path, limits=limits, display_name=display_name)
     return check_clip(clip, info)
@@ -312,11 +309,7 @@ class SampleUploads:
 
     @contextmanager
     def open_writer(self, *, max_bytes: int = DEFAULT_LIMITS.max_bytes) -> Iterator[UploadWriter]:
-        """A file into which a body is written as it arrives; deleted when the block ends.
-
-        Raises:
-            StorageFailed: The folder can't be written.
-        """
+        """A file into which a body is written as it arrives; deleted when the block ends."""
         path = self._root / f"{secrets.token_hex(8)}.part"
         with storage_errors(path):
             self._root.mkdir(parents=True, exist_ok=True)
@@ -363,11 +356,7 @@ class SampleUploads:
         return upload
 
     def find_path(self, upload_id: str) -> Path:
-        """The file of a kept recording: a WAV as `write_wav` makes it.
-
-        Raises:
-            NotFound: As for `get`.
-        """
+        """The file of a kept recording: a WAV as `write_wav` makes it."""
         return self._path(self.get(upload_id).upload_id)
 
     def read_part(self, upload_id: str, start_s: float = 0.0, end_s: float | None = None) -> Clip:

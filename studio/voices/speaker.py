@@ -224,7 +224,6 @@ class SceneColours:
     """The colours of a scene's speakers; one whom no voice gives a colour keeps the one it got."""
 
     def __init__(self) -> None:
-        """Nobody has one yet."""
         self._kept: dict[str, str] = {}
 
     def choose(self, of_voices: Mapping[str, str | None]) -> dict[str, str]:

@@ -181,28 +181,15 @@ class SpeakerRecord(BaseModel):
 
     @classmethod
     def create(cls, name: str, *, has_sample: bool, details: SpeakerDetails) -> SpeakerRecord:
-        """Create a valid record; empty texts count as None.
-
-        Raises:
-            NameRejected: The name breaks the rule of `clean_name`.
-            BadInput: A detail can't be used.
-        """
+        """Create a valid record; empty texts count as None."""
         return _validate({"name": clean_name(name), "has_sample": has_sample, **details})
 
     def with_fields(self, **fields: object) -> SpeakerRecord:
-        """A record with other values in the given fields.
-
-        Raises:
-            BadInput: A value can't be used.
-        """
+        """A record with other values in the given fields."""
         return _validate(dict(self) | fields)
 
     def with_name(self, name: str) -> SpeakerRecord:
-        """A record with another name, which still has the first one.
-
-        Raises:
-            NameRejected: The name breaks the rule of `clean_name`.
-        """
+        """A record with another name, which still has the first one."""
         name, first = clean_name(name), self.builtin_name
         return self.with_fields(name=name, first_name=None if first == name else first)
 
@@ -247,11 +234,7 @@ class SpeakerRecord(BaseModel):
         return self.with_fields(moods=tuple(values if one is mine else one for one in self.moods))
 
     def without_mood(self, sample_id: str) -> SpeakerRecord:
-        """A record without one of its moods.
-
-        Raises:
-            NotFound: There is no such sample.
-        """
+        """A record without one of its moods."""
         gone = self.find_mood(sample_id)
         return self.with_fields(moods=tuple(one for one in self.moods if one is not gone))
 
@@ -267,11 +250,7 @@ class SpeakerRecord(BaseModel):
         raise NotFound(f"This recording of {self.name} isn't kept any more.")
 
     def without_version(self, version_id: str) -> SpeakerRecord:
-        """A record that doesn't name an earlier recording.
-
-        Raises:
-            NotFound: There is no such recording.
-        """
+        """A record that doesn't name an earlier recording."""
         gone = self.find_version(version_id)
         return self.with_fields(formers=tuple(one for one in self.formers if one is not gone))
 
@@ -356,13 +335,7 @@ def read_record(path: Path) -> SpeakerRecord:
 
 
 def parse_record(content: bytes) -> SpeakerRecord:
-    """Parse the content of a `speaker.json`; one flipped bit is put right.
-
-    Raises:
-        ValueError: It holds something else.
-        FormatNewer: A newer studio wrote it.
-        NameRejected: The name breaks the rule of `clean_name`.
-    """
+    """Parse the content of a `speaker.json`; one flipped bit is put right."""
     whole = _parse(mend(restore_rows(content)))
     with suppress(ValueError, BadInput, FormatNewer):
         read = _parse(content)
@@ -391,9 +364,5 @@ def encode_record(record: SpeakerRecord) -> bytes:
 
 
 def write_record(path: Path, record: SpeakerRecord) -> None:
-    """Write a `speaker.json`, which is whole or absent.
-
-    Raises:
-        StorageFailed: It can't be written.
-    """
+    """Write a `speaker.json`, which is whole or absent."""
     SPEAKER_FORMAT.write(Disk(), path, record.model_dump(mode="json"))

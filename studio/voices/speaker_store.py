@@ -112,11 +112,7 @@ class SpeakerStore:
             ) from error
 
     def read(self, speaker_id: str) -> SpeakerRecord:
-        """A speaker's record.
-
-        Raises:
-            StorageFailed: It is missing or can't be understood.
-        """
+        """A speaker's record."""
         return read_record(self.folder(speaker_id) / RECORD_FILE)
 
     def load(self, speaker_id: str) -> StoredSpeaker:
@@ -255,9 +251,6 @@ class SpeakerEdit:
         Args:
             sample_id: None for the main sample.
             removed: Whether the sample goes with its recording.
-
-        Raises:
-            NotFound: There is no such sample.
         """
         if removed:
             self.release_original(sample_id, removed=True)

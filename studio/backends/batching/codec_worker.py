@@ -243,7 +243,6 @@ class CodecDispatcher:
         *,
         on_cuda: bool,
     ) -> None:
-        """Begin with no frame made."""
         self._core = core
         self._codec = codec
         self._scheduler = scheduler

@@ -73,9 +73,6 @@ class CudaGraphRunner(Generic[ShapeT]):
 
         A shape's first step is the plain one, which also brings the libraries into the state that
         capturing needs. Capturing itself runs nothing.
-
-        Raises:
-            torch.OutOfMemoryError: There is too little for this shape. No step was made.
         """
         if self._captures and shape in self._met and shape not in self._graphs:
             self._drop_oldest()

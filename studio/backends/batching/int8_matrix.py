@@ -52,7 +52,6 @@ class Int8Matrix:
         return cls(coarse, fine, len(weight), levels or _row_levels())
 
     def __len__(self) -> int:
-        """Channels of the output, as of a tensor."""
         return self.channels
 
     def multiply(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -391,7 +391,6 @@ class EmbeddingCache:
         self.computed = 0
 
     def __len__(self) -> int:
-        """Number of cached parts."""
         return len(self._parts)
 
     def get_or_compute(

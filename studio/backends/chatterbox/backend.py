@@ -189,11 +189,6 @@ class ChatterboxBackend(NeuralBackend["ChatterboxModel"]):
 
         Returns:
             The recording in that voice at 24,000 Hz, as long within 40 ms.
-
-        Raises:
-            AudioRejected: The recording is too short or too long.
-            OutOfMemory: The device has no room for it.
-            Cancelled: `cancelled` became true.
         """
         from studio.backends.chatterbox.s3gen import check_recording
 

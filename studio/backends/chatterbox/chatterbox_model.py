@@ -70,11 +70,7 @@ _MEL_WINDOW = 1_920  # samples at 24 kHz
 
 
 def load_package(variant: ChatterboxVariant, folder: Path, device: str) -> Any:
-    """Load a variant from a folder; asks no network.
-
-    Raises:
-        ModelUnavailable: As from `load_faults`.
-    """
+    """Load a variant from a folder; asks no network."""
     # The package prints while it loads; standard output is the command line's.
     quiet, faults = contextlib.redirect_stdout(sys.stderr), load_faults(variant.title, folder)
     with faults, _load_lock, quiet, _offline_tokenizer(folder), _chosen_t3(folder), _SkipInit():
@@ -219,12 +215,7 @@ class ChatterboxModel:
             return clone_voice(self._package, clip)
 
     def speak(self, line: T3Request) -> SpokenLine:
-        """Generate a line's audio.
-
-        Raises:
-            SpeechFailed: The model made no sound of it.
-            Cancelled: `line.cancelled` became true.
-        """
+        """Generate a line's audio."""
         noise = RequestNoise(line.seed)
         with turn(self.device), torch.inference_mode():
             made = self._tokens(line, noise)
@@ -240,11 +231,7 @@ class ChatterboxModel:
     def decode_waves(
         self, lines: Sequence[UndecodedTokens], decoder: S3GenDecoder | None = None
     ) -> list[Samples]:
-        """Decode lines' tokens to audio, not yet watermarked; None for the decoder that all share.
-
-        Raises:
-            Cancelled: Nobody wants any of them any more.
-        """
+        """Decode lines' tokens to audio without watermark; None for the decoder that all share."""
         with turn(self.device), torch.inference_mode():
             waves = (decoder or self._s3gen).synthesize_batch(lines)
             return [self._trim(wave) for wave in waves]
@@ -272,11 +259,7 @@ class ChatterboxModel:
     def convert(
         self, recording: Clip, voice: ClonedVoice, seed: int, cancelled: Callable[[], bool]
     ) -> Clip:
-        """Convert a recording to another voice.
-
-        Raises:
-            Cancelled: `cancelled` became true.
-        """
+        """Convert a recording to another voice."""
         with turn(self.device), torch.inference_mode():
             tokens = tokenize_recording(self._package.s3gen, recording)
             line = UndecodedTokens(tokens, voice, RequestNoise(seed), cancelled)

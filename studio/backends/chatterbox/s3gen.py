@@ -268,9 +268,6 @@ class S3GenDecoder:
 
         Returns:
             float32 [960 * n] at 24,000 Hz, within [-1, 1].
-
-        Raises:
-            Cancelled: `line.cancelled` became true.
         """
         return self.watermark(self.synthesize_batch([line])[0])
 

@@ -171,9 +171,6 @@ def pack_t3(t3: Any, positions: int, dtype: torch.dtype, *, release: bool = Fals
 
     `release` takes its layers away one by one, so that they aren't held twice; prompts can still be
     laid out with it.
-
-    Raises:
-        BatchingUnavailable: The checkpoint has a part that this way of running it doesn't know.
     """
     _check_supported(t3)
     with torch.no_grad():

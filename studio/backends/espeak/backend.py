@@ -290,11 +290,6 @@ class DraftBackend:
         """Speak one segment; yields it in pieces of at most half a second.
 
         Without a language the text's script decides: see `language_of_text`.
-
-        Raises:
-            SpeechFailed: The language is unknown, there is nothing to speak, or the process
-                crashed or hung.
-            Cancelled: `request.cancelled` became true.
         """
         _stop_if_cancelled(request)
         samples = self._synthesize(request)

@@ -37,11 +37,7 @@ class Phonemizer:
     """Reads text with eSpeak NG, in processes of its own; any number of threads at once."""
 
     def __init__(self, *, workers: int) -> None:
-        """Find eSpeak NG; its processes start when they are needed.
-
-        Raises:
-            ModelUnavailable: Its package is missing or broken.
-        """
+        """Find eSpeak NG; its processes start when they are needed."""
         package = find_package()
         self._languages = Languages(package.folder / "espeak-ng-data")
         self._pool = WorkerPool(lambda: EspeakWorker(package), size=workers)

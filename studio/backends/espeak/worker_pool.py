@@ -136,10 +136,6 @@ class EspeakWorker:
 
         Returns:
             int16 [samples], mono, at `rate_hz`; empty when there is nothing to speak.
-
-        Raises:
-            SpeechFailed: eSpeak NG refused it, or the process crashed or hung, and was ended.
-            WorkerKilled: The process was ended from outside.
         """
         return np.frombuffer(self._answer_to(utterance, timeout_s), dtype="<i2")
 
@@ -165,10 +161,6 @@ class EspeakWorker:
         Returns:
             For each sentence its clauses; each is its IPA, and the text that it was read from,
             which may end a letter into the next clause.
-
-        Raises:
-            SpeechFailed: As `speak`.
-            WorkerKilled: The process was ended from outside.
         """
         found = json.loads(self._answer_to(reading, timeout_s))
         return [[(ipa, text) for ipa, text in clauses] for clauses in found]

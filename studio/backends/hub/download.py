@@ -186,9 +186,6 @@ def with_retries(work: Callable[[], None], report: Callable[[str], None]) -> Non
 
     `work` goes on where it stopped. `report` gets the reason while nothing comes, and ends the
     waiting when it raises.
-
-    Raises:
-        HfHubHTTPError: The hub still answered so after `TRIES`, or something else.
     """
 
     def sleep(seconds: float) -> None:

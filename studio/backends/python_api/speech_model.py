@@ -217,7 +217,6 @@ class SpeechModel:
             self._voices.clear()
 
     def __enter__(self) -> Self:
-        """Return the model, which is closed at the block's end."""
         return self
 
     def __exit__(
@@ -226,7 +225,6 @@ class SpeechModel:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the model."""
         self.close()
 
     def _chunks(self, line: LineRequest, cancelled: Callable[[], bool]) -> Iterator[Samples]:

@@ -60,7 +60,6 @@ class Qwen3Backend(NeuralBackend["Qwen3Model"]):
     _takes_int8 = True
 
     def __init__(self, options: BackendOptions) -> None:
-        """Load nothing yet."""
         super().__init__(options, options.qwen3_model or DEFAULT_SOURCE, NEEDS)
         self._silence_s = options.reference_silence_s
         self._known: tuple[Checkpoint, str] | None = None  # the checkpoint and its fingerprint

@@ -43,7 +43,6 @@ class StreamedLinesDecoder:
     """Decodes streamed lines in rows of their own, so that they don't wait; for one thread."""
 
     def __init__(self, step: CodecDecoder) -> None:
-        """Allocate the rows."""
         self._rows = CodecGraphBuffers(
             step, MAX_STREAMED_LINES, max(STREAM_CHUNK_FRAMES), high_priority=True
         )
@@ -54,11 +53,7 @@ class StreamedLinesDecoder:
         return self._rows.captured
 
     def prepare(self) -> None:
-        """Capture all graphs, the largest first.
-
-        Raises:
-            torch.OutOfMemoryError: There is too little for the largest.
-        """
+        """Capture all graphs, the largest first."""
         for rows in range(MAX_STREAMED_LINES, 0, -1):
             for frames in sorted(STREAM_CHUNK_FRAMES, reverse=True):
                 self._rows.prepare(RowBlock(0, rows, frames))
@@ -175,11 +170,7 @@ class BatchedCodec:
         return self._samples.computed
 
     def prepare(self) -> None:
-        """Capture all graphs, the largest first, whose memory is enough for the others.
-
-        Raises:
-            torch.OutOfMemoryError: There is too little for the largest.
-        """
+        """Capture all graphs, the largest first, whose memory is enough for the others."""
         for size in reversed(self._sizes):
             self._buffers.prepare(RowBlock(0, size, CODEC_ROW_FRAMES))
         self._streamed.prepare()
@@ -298,11 +289,7 @@ class Qwen3CodecWorker(CodecWorker):
     frames_per_s = FRAMES_PER_S
 
     def __init__(self, decoder: Any, *, title: str, convolved_at_once: int | None = None) -> None:
-        """Capture the graphs, of fewer frames where the memory doesn't suffice; start the threads.
-
-        Raises:
-            torch.OutOfMemoryError: There is none even for a single line.
-        """
+        """Capture the graphs, of fewer frames where memory is short; start the threads."""
         self._codec = _prepare_codec(decoder, convolved_at_once)
         # Held by their lines alone, and gone with them however they end.
         self._streams: WeakSet[StreamedLine] = WeakSet()

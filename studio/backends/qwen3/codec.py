@@ -40,7 +40,6 @@ class StateLayout:
     """Assigns slices of a row, one behind the other."""
 
     def __init__(self) -> None:
-        """Begin with an empty row."""
         self.numbers = 0  # length of a row
 
     def place(self, *shape: int) -> StateSlice:

@@ -20,7 +20,6 @@ class Qwen3Tokenizer:
     """The checkpoint's tokenizer, safe from many threads."""
 
     def __init__(self, tokenizer: Any) -> None:
-        """Take a loaded tokenizer of the transformers package."""
         self._tokenizer = tokenizer
         self._commands = tuple(tokenizer.get_added_vocab())
         # The tokenizer sets padding on itself at each call; two at once fail as "already borrowed".
@@ -84,12 +83,7 @@ class Qwen3Voice:
 
     @classmethod
     def read(cls, path: Path) -> Qwen3Voice:
-        """Read what `write` wrote.
-
-        Raises:
-            OSError: The file isn't there.
-            SafetensorError: It is no such file.
-        """
+        """Read what `write` wrote."""
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             return cls(preset=file.metadata()[_PRESET] or None, **tensors)

@@ -161,11 +161,7 @@ def _check_wanted(task: TalkerRequest) -> None:
 def load_model(
     folder: Path, device: str, dtype: torch.dtype | None = None, *, graphs: bool = True
 ) -> Qwen3Model:
-    """Load a checkpoint; the codec is in float32 whatever the talker is in.
-
-    Raises:
-        ModelUnavailable: As from `load_faults`.
-    """
+    """Load a checkpoint; the codec is in float32 whatever the talker is in."""
     checkpoint = read_checkpoint(folder)
     with load_faults("Qwen3-TTS", folder):
         _check_json(folder)

@@ -239,7 +239,6 @@ class TalkerCudaGraphs:
     """The captured graphs of one loaded model."""
 
     def __init__(self, talker: Any, rest: SamplingParams = DEFAULT_SAMPLING) -> None:
-        """Capture them, which takes some seconds."""
         from faster_qwen3_tts.talker_graph import TalkerGraph
 
         self._talker = talker
@@ -319,7 +318,6 @@ class CudaGraphTalkerForward:
     """Runs one line with the captured graphs; see `TalkerForward`."""
 
     def __init__(self, talker: Any, steps: Any, predictor: Any) -> None:
-        """Take over the buffers of all graphs."""
         self._talker = talker
         self._steps = steps
         self._predictor = predictor

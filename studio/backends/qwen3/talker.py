@@ -37,7 +37,6 @@ class CodePredictor:
     """
 
     def __init__(self, weights: TalkerWeights, slots: TalkerSlots) -> None:
-        """Both arguments are used, not copied."""
         self._weights = weights
         self._slots = slots
         self._sample = weights.talker.kernels.sample

@@ -83,9 +83,6 @@ def pack_talker(
 
     `release` takes its layers away one by one, so that they aren't held twice; prompts can still be
     laid out with it. `pack` is for each matrix; embeddings stay as they are.
-
-    Raises:
-        BatchingUnavailable: The checkpoint has a part that this way of running it doesn't know.
     """
     config, predictor = talker.config, talker.code_predictor
     _check_supported(config)

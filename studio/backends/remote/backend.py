@@ -33,7 +33,6 @@ class RemoteBackend:
     title = "Speech server"
 
     def __init__(self, options: BackendOptions) -> None:
-        """Connect to nothing yet."""
         self._options = options.remote
         self._addresses = tuple(Address.read(url) for url in self._options.urls)
         self._bridge: LoopBridge | None = None
@@ -118,13 +117,7 @@ class RemoteBackend:
         return Conditioning(made, made.size_bytes)
 
     def speak(self, request: SpeechRequest) -> Iterator[Samples]:
-        """Speak one segment on a server that is free, and on another one where it fails.
-
-        Raises:
-            SpeechFailed: No server could, or none will.
-            ModelUnavailable: No server answers any more.
-            Cancelled: `request.cancelled` became true.
-        """
+        """Speak one segment on a server that is free, and on another one where it fails."""
         yield from self._require_bridge().speak(self._line(request), request.cancelled)
 
     def _line(self, request: SpeechRequest) -> RemoteLine:

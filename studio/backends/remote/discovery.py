@@ -52,11 +52,7 @@ class RemoteVoice:
 
 
 def remote_voice(voice: Voice) -> RemoteVoice:
-    """Get a voice ready to be sent.
-
-    Raises:
-        SampleRejected: The sample is too long to go with its transcript.
-    """
+    """Get a voice ready to be sent."""
     sample = voice.sample
     return RemoteVoice(
         voice.speaker,

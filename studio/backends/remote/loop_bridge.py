@@ -22,11 +22,7 @@ class LoopBridge:
     """An event loop in a thread of its own, with the servers on it."""
 
     def __init__(self, addresses: tuple[Address, ...], options: RemoteOptions) -> None:
-        """Start the loop and ask the servers.
-
-        Raises:
-            ModelUnavailable: None of them can speak.
-        """
+        """Start the loop and ask the servers."""
         self._options = options
         with ExitStack() as stack:
             portal = stack.enter_context(start_blocking_portal(name="speech servers"))

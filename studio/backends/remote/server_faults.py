@@ -33,7 +33,6 @@ class Busy(ServerFault):
     """The server is full."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
-        """Store the message and the seconds to wait."""
         super().__init__(message)
         self.retry_after_s = retry_after_s
 
@@ -58,7 +57,6 @@ class Declined(Refused):
     """
 
     def __init__(self, message: str, *, always: bool = False) -> None:
-        """Store the message, and whether it holds for every line."""
         super().__init__(message)
         self.always = always
 

@@ -53,7 +53,6 @@ class SpeechReader:
     """
 
     def __init__(self) -> None:
-        """Wait for the first bytes."""
         self._pending = b""
         self._form: PcmFormat | None = None
         self._left_bytes: int | None = None
@@ -186,7 +185,6 @@ class SpeechServer:
     """
 
     def __init__(self, address: Address, options: RemoteOptions) -> None:
-        """Open nothing yet."""
         self.address = address
         self.name = address.display_name
         self.abilities: ServerCapabilities | None = None
@@ -209,12 +207,7 @@ class SpeechServer:
         )
 
     async def ask(self) -> ServerCapabilities:
-        """Ask the server for its capabilities.
-
-        Raises:
-            ServerFault: It doesn't answer, or not now.
-            Refused: It isn't a speech server, or lacks the model or the key.
-        """
+        """Ask the server for its capabilities."""
         return await discover_capabilities(
             self._page,
             base=self.address.url,

@@ -168,11 +168,7 @@ class SherpaBackend(DownloadableModel):
         gc.collect()
 
     def condition(self, voice: Voice) -> Conditioning:
-        """Choose a voice, or take a sample's beginning; instant.
-
-        Raises:
-            SampleRejected: The model clones, and there is no sample or no transcript of it.
-        """
+        """Choose a voice, or take a sample's beginning; instant."""
         if not self._catalogued.cloning:
             preset = voice.preset if voice.preset in self._catalogued.voice_ids else None
             return Conditioning(SherpaVoice(preset, name_key(voice.builtin_name)), _VOICE_BYTES)

@@ -84,7 +84,6 @@ class DownloadableModel:
     """What is the same of all that sherpa-onnx runs: whether it can, and where its weights are."""
 
     def __init__(self, model: HubModel) -> None:
-        """Fetch nothing yet."""
         self.title = model.title
         self._downloaded = model
 

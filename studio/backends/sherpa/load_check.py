@@ -86,12 +86,7 @@ def build_language_identifier(files: Mapping[str, str], threads: int) -> Any:
 
 
 def build_denoiser(files: Mapping[str, str], threads: int) -> Any:
-    """Load a denoiser of the GTCRN family; `files` has the path of its `model`.
-
-    Raises:
-        ValueError: The file is missing.
-        RuntimeError: It is broken, or of a format newer than sherpa-onnx's runtime knows.
-    """
+    """Load a denoiser of the GTCRN family; `files` has the path of its `model`."""
     import sherpa_onnx
 
     config = sherpa_onnx.OfflineSpeechDenoiserConfig(

@@ -48,7 +48,6 @@ class ImportNotices:
     """Collects notices for the user, in order of the first line concerned, and what isn't read."""
 
     def __init__(self) -> None:
-        """Start with none."""
         self._lines: dict[str, list[int]] = {}
         self._quotes: dict[str, list[str]] = {}
         self._kept: list[Unspoken] = []
@@ -68,11 +67,7 @@ class ImportNotices:
             self._quotes.setdefault(message, []).append(quote)
 
     def set_aside(self, message: str, line_number: int, text: str) -> None:
-        """Keep a text that isn't taken for a line as a note, with a notice that quotes it.
-
-        Raises:
-            ScriptError: More is kept than a dialog has lines.
-        """
+        """Keep a text that isn't taken for a line as a note, with a notice that quotes it."""
         self.add(message, line_number, text)
         self.keep(line_number, text)
 
@@ -153,7 +148,6 @@ class DialogBuilder:
     """Collects lines without losing any text, and notes what it had to change."""
 
     def __init__(self, remarks: ImportNotices) -> None:
-        """Start with an empty dialog."""
         self.remarks = remarks
         self._lines: list[Line] = []
         self._speaker = FIRST_SPEAKER
@@ -188,20 +182,12 @@ class DialogBuilder:
         self._append(Silence(min(duration_s, MAX_PAUSE_S), line_number))
 
     def audio(self, path: str, line_number: int) -> None:
-        """Add an audio line.
-
-        Raises:
-            ScriptError: The path is invalid.
-        """
+        """Add an audio line."""
         with with_place(line_number):
             self._append(Audio(check_audio_path(path), line_number))
 
     def unspoken(self, text: str, kind: UnspokenKind, line_number: int) -> None:
-        """Add a text that isn't spoken; nothing if it is empty.
-
-        Raises:
-            ScriptError: It is too long.
-        """
+        """Add a text that isn't spoken; nothing if it is empty."""
         with with_place(line_number):
             text = paragraph(text)
         if text:

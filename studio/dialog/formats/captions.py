@@ -362,9 +362,6 @@ def read_captions(
         remarks: Gets notices of what is invalid or left out.
         is_vtt: Whether it is WebVTT.
         min_gap_s: The shortest gap between two cues that becomes silence.
-
-    Raises:
-        ScriptError: No cue has text, or one has invalid text.
     """
     for block in _iter_blocks(text) if is_vtt else ():
         if _NOTE.match(block[0][1]):  # a comment, which isn't shown

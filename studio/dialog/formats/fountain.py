@@ -465,12 +465,7 @@ def writes_as_cue(name: str) -> bool:
 
 
 def write_fountain(dialog: Dialog) -> str:
-    """Write a screenplay; what Fountain has no syntax for goes into notes.
-
-    Raises:
-        NameRejected: A speaker's name can't be written.
-        ScriptError: A text is too long.
-    """
+    """Write a screenplay; what Fountain has no syntax for goes into notes."""
     return "\n".join(f"{_block(line)}\n" for line in dialog)
 
 

@@ -222,9 +222,6 @@ def read_rows(text: str, delimiter: str, remarks: ImportNotices) -> Iterator[Row
 
     An unpaired quotation mark would swallow the rest of the file; in that case every line is a row,
     and quotation marks are text.
-
-    Raises:
-        ScriptError: A cell is too long, or there are too many.
     """
     rows: list[Row] = []
     try:

@@ -33,7 +33,6 @@ class AccessLog:
     def __init__(
         self, policies: RoutePolicies, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Log requests of these routes."""
         self._policies = policies
         self._clock = clock
         self._since_s = clock()

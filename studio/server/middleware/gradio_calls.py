@@ -88,7 +88,6 @@ class GradioCallMiddleware:
     """Passes on calls of Gradio's functions with texts, numbers and uploaded recordings only."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Wrap an application."""
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -21,7 +21,6 @@ class JsonBoundsMiddleware:
     """Refuses JSON that would take hundreds of megabytes once it is parsed."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Wrap an application."""
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -39,7 +39,6 @@ class FailedTries:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Start with none."""
         self._clock = clock
         # When each came, the first one first; the address of the latest is the last.
         self._tries: dict[str | None, dict[Hashable, float]] = {}

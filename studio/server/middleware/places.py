@@ -51,7 +51,6 @@ class Places:
     """A number of places: one network gets half of them, and a quarter is kept for this machine."""
 
     def __init__(self, in_all: int) -> None:
-        """Start with all places free."""
         self._in_all = in_all
         self._of_one = in_all // 2
         self._of_others = in_all * 3 // 4

@@ -110,7 +110,6 @@ class Metrics:
     """A Prometheus registry of its own, with counters of all jobs and the engine's state."""
 
     def __init__(self, studio: Studio) -> None:
-        """Count the jobs of the owner's engine from now on."""
         engine = _engine_of(studio)
         self._registry = CollectorRegistry()
         self._registry.register(_EngineState(engine))

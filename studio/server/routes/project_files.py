@@ -117,11 +117,7 @@ class SoundBody(RequestBody):
 def parse_mastering_query(
     loudness: Annotated[str, Query(max_length=40)] = "rendered", *, even_voices: bool = False
 ) -> Mastering:
-    """The mastering in a query string: `?loudness=podcast&even_voices=true`.
-
-    Raises:
-        BadInput: There is no such loudness.
-    """
+    """The mastering in a query string: `?loudness=podcast&even_voices=true`."""
     return mastering_of(loudness, even_voices=even_voices)
 
 

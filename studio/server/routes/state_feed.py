@@ -311,7 +311,6 @@ class StateFeeds:
     """A feed for each studio with subscribers; on the server's event loop."""
 
     def __init__(self, reader: StateReader) -> None:
-        """Start with no feed."""
         self._reader = reader
         self._feeds: dict[Studio, StateFeed] = {}
 

@@ -68,7 +68,6 @@ class DialogStore:
     """The renders of `/v1/dialogs` in one studio; safe from any thread."""
 
     def __init__(self) -> None:
-        """Start empty."""
         # Guards the table, which requests in several threads read and change.
         self._lock = threading.Lock()
         self._streams: dict[str, SpeechStream] = {}

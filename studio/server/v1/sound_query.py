@@ -58,11 +58,7 @@ class SoundQuery(BaseModel):
         return "application/zip" if self.zipped else self.audio_format.encoding.media_type
 
     def to_options(self, mastering: Mastering) -> ExportOptions:
-        """The same as export options.
-
-        Raises:
-            BadInput: The names can't be used.
-        """
+        """The same as export options."""
         return ExportOptions(
             mastering,
             tracks=self.zipped == "tracks",

@@ -120,11 +120,7 @@ class SpokenAudio:
         self._samples = 0
 
     async def wait_for_sound(self, request: Request) -> bool:
-        """Wait for the first sound; False when the client disconnected before it.
-
-        Raises:
-            SpeechFailed: There will be no sound.
-        """
+        """Wait for the first sound; False when the client disconnected before it."""
         first = asyncio.ensure_future(anext(self._chunks, None))
         gone = asyncio.ensure_future(_wait_for_disconnect(request))
         try:

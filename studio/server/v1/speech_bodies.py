@@ -321,7 +321,6 @@ class References:
     """
 
     def __init__(self) -> None:
-        """Start with no work."""
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="reference")
         self._begun = 0
 
