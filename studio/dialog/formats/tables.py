@@ -8,7 +8,6 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain, pairwise
 from typing import Literal
 
 import regex
@@ -322,10 +321,10 @@ _NOTES = word_set(
     "note notes comment comments remark remarks anmerkung anmerkungen kommentar notiz notizen"
     " commentaire commentaires remarque nota notas comentario comentarios 备注 備考 メモ"
 )
-_LEFT_COLUMN = "The column “{}” is left out."
 OWN = {Role.ID: LINE_ID, Role.FILE: FILE_NAME, Role.MAX_DURATION: MAX_DURATION}
 """The settings that hold what a line has in another program."""
 
+_LEFT_COLUMN = "The column “{}” is left out."
 _WHOLE = regex.compile(r"0|[1-9]\d{0,17}", regex.ASCII)
 _KEPT_COLUMN = "The column “{}” isn't spoken; it stands between the lines."
 _WORDS = regex.compile(r"\p{L}")
@@ -368,17 +367,15 @@ def read_table(text: str, remarks: ImportNotices) -> ParsedScript:
 
 def leave_counts(read: ParsedScript) -> ParsedScript:
     """Leave ids out that only number the lines: from 0 or 1 up, or anew in each scene."""
-    ids = (str(one.params.get(LINE_ID, "")) for one in read.dialog if isinstance(one, Speech))
-    numbers = (one.strip("#.").lstrip("0") or "0" for one in ids if one)
-    steps = pairwise(chain("0", numbers))
-    if not all(now in ("0", "1", last, str(int(last) + 1)) for last, now in steps):
-        return read
-    return replace(read, dialog=Dialog(tuple(map(_leave_id, read.dialog))))
-
-
-def _leave_id(line: Line) -> Line:
-    params = dict(line.params) if isinstance(line, Speech) else {}
-    return replace(line, params=params) if params.pop(LINE_ID, None) is not None else line
+    lines, last = list(read.dialog), 0
+    for idx, line in enumerate(lines):
+        if isinstance(line, Speech) and LINE_ID in line.params:
+            params = dict(line.params)
+            number = str(params.pop(LINE_ID)).strip("#.").lstrip("0") or "0"
+            if number not in ("0", "1", str(last), str(last + 1)):
+                return read
+            last, lines[idx] = int(number), replace(line, params=params)
+    return replace(read, dialog=Dialog(tuple(lines)))
 
 
 def read_own(role: Role, heading: str, written: str) -> dict[str, ParamValue]:
