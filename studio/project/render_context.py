@@ -59,9 +59,6 @@ from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import EngineVoice, Speaker
 
-_NO_SOUND = NO_SETTINGS - {LINE_ID}
-"""Parameters that don't decide how a take sounds; a mood counts through its sample's digest."""
-
 _SINGLE_BUILTIN = ("built-in",)
 """The digest of a backend's only built-in voice, whatever its speaker's name."""
 
@@ -304,7 +301,8 @@ class RenderContext:
         marks = list(dict.fromkeys((mark, self._mark_of(line, is_directed=False))))
         if mark == _SINGLE_BUILTIN:
             marks.append(_fingerprint_builtin(named, by_name=True))
-        return [self._key(line, one, backend) for one in marks]
+        counts_id = {False, LINE_ID in line.params}  # as it did then
+        return [self._key(line, one, backend, has_id=has) for one in marks for has in counts_id]
 
     def _mark_of(self, line: ProjectLine, *, is_directed: bool = True) -> tuple[str | None, ...]:
         voice = self.find_voice(line.speaker or "")
@@ -315,8 +313,11 @@ class RenderContext:
             mood = directed_mood(line.text, voice.moods)
         return voice.select_digest(mood)
 
-    def _key(self, line: ProjectLine, mark: tuple[str | None, ...], backend: str) -> str:
-        others = {name: value for name, value in line.params.items() if name not in _NO_SOUND}
+    def _key(
+        self, line: ProjectLine, mark: tuple[str | None, ...], backend: str, *, has_id: bool = False
+    ) -> str:
+        silent = NO_SETTINGS - {LINE_ID} if has_id else NO_SETTINGS  # a mood counts by its digest
+        others = {name: value for name, value in line.params.items() if name not in silent}
         params = _normalize_numbers({**self.defaults, **others})
         if SPEED.name in others and SPEED.name not in self.defaults:
             # Outdates the takes of the time when such a voice ignored a speed.

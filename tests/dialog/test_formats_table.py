@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from studio.dialog.formats.dialog_file import (
@@ -143,6 +145,105 @@ def test_ids_file_names_and_lengths_stay_with_the_line(heading, cell, allowed_s)
     assert imported.notices == ()
     written = export_dialog(imported.dialog, Format.CSV).decode()
     assert list(read(written).dialog) == [line]
+
+
+IDS = [
+    ("id", ["1001", "1002", "1004"], [1001, 1002, 1004]),
+    ("String ID", ["12", "13", "14"], [12, 13, 14]),
+    ("key", ["007", "2.1", "2"], ["007", "2.1", 2]),
+    ("id", ["3", "1", "2"], [3, 1, 2]),
+    ("id", ["1", "2", "VO_3"], [1, 2, "VO_3"]),
+    ("id", ["1", "2", "3"], []),
+    ("ID", ["#0", "#1", "#2"], []),
+    ("id", ["01", "02", "01"], []),
+    ("id", ["1", "", "2"], []),
+]
+
+
+@pytest.mark.parametrize(("heading", "ids", "kept"), IDS)
+def test_ids_of_digits_are_kept_and_numbers_of_rows_are_not(heading, ids, kept):
+    rows = "".join(f"{one},Guard,Halt!\n" for one in ids)
+    imported = read(f"{heading},character,line\n{rows}")
+    assert [line.params["id"] for line in imported.dialog if "id" in line.params] == kept
+    assert imported.notices == ()
+
+
+@pytest.mark.parametrize(("heading", "ids", "kept"), IDS)
+@pytest.mark.parametrize("form", ["array", "lines", "wrapped"])
+def test_json_keeps_the_ids_that_tables_keep(form, heading, ids, kept):
+    items = [
+        {
+            heading: int(one) if str(one).isdigit() and one[0] != "0" else one,
+            "who": "A",
+            "text": "X",
+        }
+        for one in ids
+    ]
+    text = {
+        "array": json.dumps(items), "lines": "\n".join(map(json.dumps, items)),
+        "wrapped": json.dumps({"lines": items}),
+    }[form]  # fmt: skip
+    imported = read(text, "a.json")
+    assert [line.params["id"] for line in imported.dialog if "id" in line.params] == kept
+    assert imported.notices == ()
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"key": "VO_1", "filename": "vo/1.wav", "maxDuration": 1.5},
+        {"stringId": "VO_1", "file": "vo/1.wav", "max_duration_ms": 1500},
+        {"id": "VO_1", "wav": "vo/1.wav", "Max length (ms)": "1500"},
+        {"id": "VO_1", "voiceFile": "vo/1.wav", "timeLimitMilliseconds": 1500},
+    ],
+)
+def test_json_of_games_keeps_ids_file_names_and_lengths(item):
+    item = {"speaker": "Guard", "text": "Halt!", **item}
+    other = {"speaker": "Guard", "text": "Who?", "maxDuration": None}
+    for text in (json.dumps([item, other]), f"{json.dumps(item)}\n{json.dumps(other)}"):
+        imported = read(text, "a.json")
+        params = {"id": "VO_1", "file": "vo/1.wav", "max_duration": 1.5}
+        assert [line.params for line in imported.dialog] == [params, {}]
+        assert imported.notices == ()
+
+
+def test_a_recogniser_s_ids_in_json_are_nobody_s():
+    item = {"id": "9f3c", "start": 0.5, "end": 1.5, "speaker": "A", "text": "Hm."}
+    [line] = read(json.dumps({"segments": [item]}), "a.json").dialog
+    assert line.params == {}
+
+
+def test_a_length_in_json_that_is_none_stays_as_it_is():
+    imported = read('[{"speaker": "A", "text": "X", "maxDuration": "short"}]', "a.json")
+    assert list(imported.dialog) == [Speech("A", "X", params={"max_duration": "short"})]
+
+
+def test_exported_columns_are_headed_as_other_programs_head_them():
+    params = {"id": 1001, "file": "=vo/1.wav", "max_duration": 1.5}
+    dialog = Dialog((Speech("A", "X", params=params), Speech("B", "Y", params={"id": "VO_2"})))
+    written = export_dialog(dialog, Format.CSV).decode("utf-8-sig")
+    assert written == (
+        "speaker,text,id,file,max_duration\r\nA,X,1001,'=vo/1.wav,1.5\r\nB,Y,VO_2,,\r\n"
+    )
+    assert read(written).dialog == dialog
+    earlier = 'speaker,text,param:id,param:file\nA,X,VO_2,"""a b.wav"""\n'
+    assert read(earlier).dialog.lines[0].params == {"id": "VO_2", "file": "a b.wav"}
+
+
+@pytest.mark.parametrize("text", ["X", ""])
+@pytest.mark.parametrize("name", ["id", "file", "max_duration"])
+@pytest.mark.parametrize(
+    "value",
+    [1, 2, "1", "", " x ", "007", 7.0, True, "true", "a\nb", 0, -1, 900, "=1", "'=1", '"q"'],
+)
+def test_columns_of_other_programs_give_back_every_value(name, value, text):
+    dialog = Dialog((Speech("A", text, params={name: value}), Speech("B", text)))
+    for format_ in (Format.CSV, Format.TSV):
+        params = (
+            read(export_dialog(dialog, format_).decode(), f"a.{format_}").dialog.lines[0].params
+        )
+        assert params == {name: value}
+        assert type(params[name]) is type(value) or name == "max_duration"
 
 
 def test_a_length_that_is_none_is_told_and_the_line_kept():

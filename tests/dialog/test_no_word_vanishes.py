@@ -149,7 +149,6 @@ FORM_WORDS = {
     "weir.rpy": "a i", "jetty.rpy": "j",  # keys of characters
     "ducks.ass": "n nfell nreleasing", "two.ass": "nthe",  # \\N breaks a row
     "earnest.fountain": "title", "fountain_plain.fountain": "title", "sp_full.fountain": "title on",
-    "voice_over.csv": "001 002", "t_vo_sheet.csv": "wav",  # names of recordings to be made
     "chatml.txt": "system", "teams.vtt": "39", "md_extensions.md": "1",  # roles, ids, footnotes
     "llm_dash_quotes.txt": "o v", "zh_script.txt": "vo",  # off screen
     "llm_json_fence.md": "title dialogue speaker text",  # keys

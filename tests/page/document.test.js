@@ -126,6 +126,8 @@ describe("edits of this page", () => {
     assert.equal(state({ text: "Other." }), "stale");
     assert.equal(state({ text: "Text of a." }), "ready");
     assert.equal(state({ locked: true }), "ready");
+    assert.equal(state({ params: { id: "VO_1", file: "a/b.wav", max_duration: 2, gap_s: 1 } }), "ready");
+    assert.equal(state({ params: { id: "VO_1", speed: 2 } }), "stale");
     const waiting = documentOf(body([line("a", { state: "generating", making: "t" })]));
     assert.equal(withOps(waiting, [OPS.set]).lines.get("a").state, "queued");
   });

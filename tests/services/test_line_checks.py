@@ -217,3 +217,16 @@ def test_a_direction_s_mood_outdates_its_line_only_and_old_takes_still_match(stu
     ]  # fmt: skip
     legacy = after[0].compute_legacy_keys(lines[0], "Mara", session.backend.name)
     assert old[0] in legacy
+
+
+def test_a_line_s_id_decides_no_sound_and_takes_keyed_by_it_still_match(studio):
+    script = "[Mara | id:VO_7] The door.\n[Mara | id:VO_8] The door.\nMara: The door."
+    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
+    built = build_render_context(
+        session.document, VoiceFingerprints(studio.speakers), session.backend
+    )
+    context = replace(built, backend=("draft", "1"), defaults={})
+    first, *others = session.document
+    assert {context.compute_key(one) for one in others} == {context.compute_key(first)}
+    legacy = context.compute_legacy_keys(first, "Mara", "draft")
+    assert "9d8ccf82d295c0af66d77e583c334c3a" in legacy  # of a studio that counted ids

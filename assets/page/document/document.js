@@ -3,7 +3,7 @@
  * that unacknowledged edits can be applied again to whatever the studio sends.
  */
 import { translateServer } from "../core/texts.js";
-import { withGap } from "../playback/gaps.js";
+import { GAP, withGap } from "../playback/gaps.js";
 
 /** @import { DialogDocument, ProjectBody, ProjectMeta, StepOfLine, Take } from "../core/types" */
 
@@ -204,10 +204,13 @@ function change(state, lineId, fields) {
   state.lines.set(lineId, next);
 }
 
-/** Whether another value of a field changes how the line sounds; its gap doesn't. */
+const SILENT = new Set([GAP, "id", "file", "max_duration", "dual"]);
+
+/** Whether another value of a field changes how the line sounds; its gap and its names elsewhere don't. */
 function changesSound(name, now, before) {
   if (name !== "params") return now !== before;
-  return JSON.stringify(withGap(now, null)) !== JSON.stringify(withGap(before, null));
+  const heard = (params) => JSON.stringify(params, (key, value) => (SILENT.has(key) ? undefined : value));
+  return heard(now) !== heard(before);
 }
 
 /** A queued line stays queued: the studio renders its current text. */

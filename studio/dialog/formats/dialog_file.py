@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
 from pathlib import PurePath
+from typing import Any
 
 import regex
 
@@ -44,11 +46,14 @@ from studio.dialog.formats.plays import find_play
 from studio.dialog.formats.printed_pages import cut_page_breaks
 from studio.dialog.formats.row_kinds import may_be_title, plain_title
 from studio.dialog.formats.tables import (
+    OWN,
     Role,
     assign,
     delimiter_of,
     is_headless,
     is_noted,
+    leave_counts,
+    read_own,
     read_table,
     role_of,
     write_table,
@@ -242,11 +247,16 @@ def _is_untyped(item: object) -> bool:
     return isinstance(item, dict) and "type" not in item and Role.TEXT in assign(list(item))
 
 
-def _add_type(item: dict[str, object]) -> dict[str, object]:
+def _add_type(item: dict[str, Any]) -> dict[str, object]:
     keys = list(item)
-    columns = assign(keys)
-    named = {_KEYS[role]: item[keys[columns[role]]] for role in _KEYS if role in columns}
+    columns = {role: keys[column] for role, column in assign(keys).items()}
+    named = {_KEYS[role]: item[columns[role]] for role in _KEYS if role in columns}
     others = {key: value for key, value in item.items() if role_of(key) is None}
+    for role in filter(columns.__contains__, OWN):
+        if isinstance(value := item[columns[role]], str | int | float):
+            others[OWN[role]] = value  # as it is, if it can't be read
+            with suppress(ScriptError):
+                others = {**others, OWN[role]: None, **read_own(role, columns[role], str(value))}
     return {"type": "speech", **others, **add_direction(named, item)}
 
 
@@ -411,7 +421,9 @@ def _parse(text: str, format_: Format, remarks: ImportNotices, options: ImportOp
             parsed = read_plain_text(turns, remarks, narrator=None).parsed
         case Format.JSON | Format.JSON_LINES:
             unwrapped, title = unwrap_items(text)
-            parsed = parse_items(add_item_types(unwrapped))
+            typed = add_item_types(unwrapped)
+            parsed = parse_items(typed)
+            parsed = parsed if typed == unwrapped else leave_counts(parsed)
         case Format.SCRIPT:
             plain = read_plain_text(text, remarks, narrator=options.narrator)
             parsed, title, unspoken = plain.parsed, plain.title, plain.unspoken

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from studio.dialog.directions import write_direction
-from studio.dialog.formats.tables import Role, assign, is_noted, role_of
+from studio.dialog.formats.tables import OWN, Role, assign, is_noted, role_of
 from studio.dialog.model import MAX_LINES
 
 _LISTS = (
@@ -111,9 +111,10 @@ def _read_pair(item: dict[str, str]) -> dict[str, str]:
 
 
 def _keep_said(item: dict[str, Any]) -> dict[str, Any]:
-    """Who says what, and how; a recogniser's times and scores are nobody's settings."""
+    """Who says what, and how; a recogniser's times, scores and ids are nobody's settings."""
     named = {_OTHER_KEYS.get(key, key): value for key, value in item.items()}
-    kept = {key: value for key, value in named.items() if role_of(key) in _SAID or key == "type"}
+    roles = _SAID if any(key.startswith("start") for key in item) else (*_SAID, *OWN)
+    kept = {key: value for key, value in named.items() if role_of(key) in roles or key == "type"}
     return add_direction(kept, named)
 
 

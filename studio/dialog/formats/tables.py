@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Container, Iterable, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -103,7 +103,9 @@ _LANGUAGE = regex.compile(
     rf"(?:{'|'.join(LANGUAGE_CODES)})(?:[-_][A-Za-z]{{2,4}})?", regex.IGNORECASE
 )
 _NOT_IN_WORDS = regex.compile(r"[^\p{L}\p{N}]+")
-_UNIT = regex.compile(r"(?<=pause|after|before|silence|gap|delay|duration)(ms|s|sec|seconds?)$")
+_UNIT = regex.compile(
+    r"(?<=pause|after|before|silence|gap|delay|duration|length|limit)(m?s|(?:milli)?sec(?:onds?)?)$"
+)
 
 
 @text_cache  # asked for each key of each item
@@ -116,11 +118,6 @@ def role_of(heading: str) -> Role | None:
 def is_noted(heading: str) -> bool:
     """Whether a heading, such as “Notes” or “comment”, is that of remarks about a line."""
     return _split_unit(heading)[0] in _NOTES
-
-
-def is_in_milliseconds(heading: str) -> bool:
-    """Whether the heading of a pause has that unit, as in `pause (ms)`."""
-    return _split_unit(heading)[1] == "ms"
 
 
 def assign(headings: list[str], numeric: Container[int] = ()) -> dict[Role, int]:
@@ -324,7 +321,11 @@ _NOTES = word_set(
     "note notes comment comments remark remarks anmerkung anmerkungen kommentar notiz notizen"
     " commentaire commentaires remarque nota notas comentario comentarios 备注 備考 メモ"
 )
+OWN = {Role.ID: LINE_ID, Role.FILE: FILE_NAME, Role.MAX_DURATION: MAX_DURATION}
+"""The settings that hold what a line has in another program."""
+
 _LEFT_COLUMN = "The column “{}” is left out."
+_WHOLE = regex.compile(r"0|[1-9]\d{0,17}", regex.ASCII)
 _KEPT_COLUMN = "The column “{}” isn't spoken; it stands between the lines."
 _WORDS = regex.compile(r"\p{L}")
 _TRANSLATED = "The table has the text in several languages; “{}” is read, and not {}."
@@ -360,7 +361,40 @@ def read_table(text: str, remarks: ImportNotices) -> ParsedScript:
         raise ScriptError(f"No column is headed as the text. {_HOW}.", line=1)
     table = _Table(headings or [Role.SPEAKER, Role.TEXT], columns, delimiter, remarks)
     table.add_all(rows)
-    return table.builder.finish(nothing_found=_NOTHING)
+    found = table.builder.finish(nothing_found=_NOTHING)
+    return found if is_ours else leave_counts(found)
+
+
+def leave_counts(read: ParsedScript) -> ParsedScript:
+    """Leave ids out that only number the lines: from 0 or 1 up, or anew in each scene."""
+    lines, last = list(read.dialog), 0
+    for idx, line in enumerate(lines):
+        if isinstance(line, Speech) and LINE_ID in line.params:
+            params = dict(line.params)
+            number = str(params.pop(LINE_ID)).strip("#.").lstrip("0") or "0"
+            if number not in ("0", "1", str(last), str(last + 1)):
+                return read
+            last, lines[idx] = int(number), replace(line, params=params)
+    return replace(read, dialog=Dialog(tuple(lines)))
+
+
+def read_own(role: Role, heading: str, written: str) -> dict[str, ParamValue]:
+    """The setting of what a line has in another program; none of a blank value."""
+    name, written = OWN[role], written.strip()
+    if role is Role.MAX_DURATION:
+        value: ParamValue = _read_seconds(role, heading, written or "0")
+    else:
+        value = int(written) if _WHOLE.fullmatch(written) else check_param(name, written)
+    return {name: value} if value or (written and role is not Role.MAX_DURATION) else {}
+
+
+def _read_seconds(role: Role, heading: str, written: str) -> float:
+    unit = "ms" if _split_unit(heading)[1][:1] == "m" and written[-1:].isdigit() else ""
+    with suppress(ScriptError) if role is Role.MAX_DURATION else nullcontext():
+        match cut_pauses(f"[pause:{written.replace(',', '.')}{unit}]"):
+            case [float(duration_s)]:
+                return duration_s
+    raise ScriptError(f"The {role} “{written[:40]}” can't be read. Write seconds: 1.5")
 
 
 def _find_numeric(rows: list[Row]) -> frozenset[int]:
@@ -517,16 +551,9 @@ class _Table:
         return row.cells[column] if column < len(row.cells) else ""
 
     def _add_pause(self, row: Row, role: Role) -> None:
-        if written := self._get_cell(row, role).strip().replace(",", "."):
-            self.builder.silence(self._read_seconds(written, role), row.line_number)
-
-    def _read_seconds(self, written: str, role: Role) -> float:
-        unit = "ms" if is_in_milliseconds(self._headings[self._columns[role]]) else ""
-        with suppress(ScriptError) if role is Role.MAX_DURATION else nullcontext():
-            match cut_pauses(f"[pause:{written}{unit if written[-1:].isdigit() else ''}]"):
-                case [float(duration_s)]:
-                    return duration_s
-        raise ScriptError(f"The {role} “{written[:40]}” can't be read. Write seconds: 1.5")
+        if written := self._get_cell(row, role).strip():
+            heading = self._headings[self._columns[role]]
+            self.builder.silence(_read_seconds(role, heading, written), row.line_number)
 
     def _read_attributes(self, row: Row, params: dict[int, str]) -> Attributes:
         cells = {
@@ -536,15 +563,10 @@ class _Table:
         }
         pairs = [f"{key}:{cell}" for key, cell in cells.items()]
         given: dict[str, ParamValue] = dict(parse_attributes(pairs).params)
-        for role, name in ((Role.ID, LINE_ID), (Role.FILE, FILE_NAME)):
-            written = unescape_formula(self._get_cell(row, role).strip())
-            if written and (role is Role.FILE or not _NUMBER.fullmatch(written)):
-                with self._remarks.leaving_out(row.line_number):
-                    given[name] = check_param(name, written)
-        if written := self._get_cell(row, Role.MAX_DURATION).strip().replace(",", "."):
+        for role in filter(self._columns.__contains__, OWN):
             with self._remarks.leaving_out(row.line_number):
-                if allowed_s := self._read_seconds(written, Role.MAX_DURATION):
-                    given[MAX_DURATION] = allowed_s
+                written = unescape_formula(self._get_cell(row, role).strip())
+                given |= read_own(role, self._headings[self._columns[role]], written)
         language, seed = self._language, None
         if written := self._get_cell(row, Role.LANGUAGE).strip():
             with self._remarks.leaving_out(row.line_number):
@@ -608,9 +630,16 @@ def _build_speech_row(line: Speech) -> dict[str, str]:
         row[Role.SEED] = str(line.seed)
     for written in write_attributes(Attributes(params=line.params)):
         key, _, value = written.partition(":")
-        row[_build_heading(key)] = value
+        plain = str(line.params[key])
+        if row[Role.TEXT] and plain.isprintable() and _is_own({key: line.params[key]}, plain):
+            row[key] = escape_formula(plain)
+        else:
+            row[key if role_of(key) is None else f"{PARAM_PREFIX}{key}"] = value
     return row
 
 
-def _build_heading(key: str) -> str:
-    return key if role_of(key) is None else f"{PARAM_PREFIX}{key}"
+def _is_own(param: dict[str, ParamValue], cell: str) -> bool:
+    """Whether a plain cell is read as a parameter; others are written as settings of a voice."""
+    with suppress(ScriptError):
+        return any(read_own(role, name, cell) == param for role, name in OWN.items())
+    return False
