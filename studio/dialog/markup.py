@@ -104,7 +104,8 @@ def check_blocks(rows: list[Row]) -> None:
     """
     blocks = sum(row != "" and above == "" for (_, above), (_, row) in pairwise(rows))
     signs = sum(map("\n".join([row for _, row in rows]).count, _OTHER_BLOCK_SIGNS))
-    begun = islice(chain.from_iterable(_find_block_signs(row) for _, row in rows), MAX_LINES + 1)
+    signs_of = (_find_block_signs(row) for _, row in rows if row)
+    begun = islice(chain.from_iterable(signs_of), MAX_LINES + 1)
     begun_count = sum(1 for _ in begun)
     if blocks > 2 * MAX_LINES or signs > _MOST_NESTED_MARKS or begun_count > MAX_LINES:
         raise ScriptError(
