@@ -33,7 +33,7 @@ MAX_TEXT_CHARS = 10_000
 MAX_TAGS = 20
 MAX_TAG_CHARS = 30
 _TEXTS = {"transcript", "language", "preset", "description", "colour"}
-_TEXT_ROW = re.compile(r'(?m)^ "(\w+)": ("[^\ufffd\n]*"),?$')
+_TEXT_ROW = re.compile(r'(?m)^ {1,2}"(\w+)": ("[^\ufffd\n]*"),?$')
 MAX_MOODS = 20
 
 _SHORTEN = f"Shorten it to {MAX_TEXT_CHARS:,} characters."
