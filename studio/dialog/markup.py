@@ -214,7 +214,10 @@ class _Lists:
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens = tokens
-        self._contents = sorted(one.content for one in tokens)
+
+    @cached_property
+    def _contents(self) -> list[str]:
+        return sorted(one.content for one in self.tokens)
 
     @cached_property
     def have_speakers(self) -> bool:
