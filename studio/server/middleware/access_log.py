@@ -37,6 +37,7 @@ class AccessLog:
         self._clock = clock
         self._since_s = clock()
         self._seen: Counter[bool] = Counter()
+        self._kinds: set[tuple[str, str, int]] = set()
 
     async def follow(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; its response gets the id that a proxy gave it, or a new one."""
@@ -58,14 +59,16 @@ class AccessLog:
             if status >= 400 or log.isEnabledFor(logging.INFO):
                 self._write(scope, status, request_id, job_id, self._clock() - begun_s)
 
-    def _is_due(self, *, is_refused: bool) -> bool:
-        now_s = self._clock()
+    def _is_due(self, kind: tuple[str, str, int]) -> bool:
+        now_s, is_refused = self._clock(), kind[2] >= 400
         if now_s - self._since_s >= _MINUTE_S:
             left_out = self._seen - Counter(_MOST)
-            self._since_s, self._seen = now_s, Counter()
+            self._since_s, self._seen, self._kinds = now_s, Counter(), set()
             if left_out:
-                level = logging.WARNING if left_out[True] else logging.INFO
-                log.log(level, "%d more requests weren't logged", left_out.total())
+                log.info("%d more requests weren't logged", left_out.total())
+        if kind in self._kinds and not log.isEnabledFor(logging.INFO):
+            return False  # who has the studio alone is told of each kind once a minute
+        self._kinds.add(kind)
         self._seen[is_refused] += 1
         return self._seen[is_refused] <= _MOST[is_refused]
 
@@ -77,7 +80,7 @@ class AccessLog:
         # Browsers ask for addresses that no studio has, such as a site's picture.
         is_warning = status >= 400 and (status, route) != (404, "unknown")
         level = logging.WARNING if is_warning else logging.INFO
-        if not (log.isEnabledFor(level) and self._is_due(is_refused=status >= 400)):
+        if not (log.isEnabledFor(level) and self._is_due((method, route, status))):
             return
         fields = {"method": method, "route": route, "status": status, "ms": round(took_s * 1e3, 1)}
         fields |= {"request_id": request_id} | ({"job_id": job_id} if job_id else {})
