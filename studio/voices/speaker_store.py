@@ -127,9 +127,7 @@ class SpeakerStore:
         """Speakers in the trash, the latest first; to restore a damaged one says what is wrong."""
         for folder, removed_s in self.trash.list_removed():
             try:
-                name = self._names.get(
-                    f"{folder}/{RECORD_FILE}", lambda path: read_record(path).name
-                )
+                name = self._names.get(folder / RECORD_FILE, lambda one: read_record(one).name)
             except (StorageFailed, OSError):
                 name = f"Damaged voice {folder.name}"
             yield RemovedSpeaker(folder.name, name, removed_s)
