@@ -309,7 +309,7 @@ class Settings(BaseSettings):
     )
     """`text` or `json`, an object a line: how the server logs, with a line for each request.
 
-    Not set: text, with a line for each request where other machines reach the studio.
+    Not set: text, with a line for each refused one where no other machine reaches the studio.
     """
 
     visitor_gb: float = Field(

@@ -7,7 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 VARIABLE = "TABLEREAD_BROWSER"
@@ -63,7 +63,7 @@ def bring_browser(say: Say) -> str | None:
     Returns:
         Its path; None if it couldn't be installed.
     """
-    if is_debian_root() and _apt(say):
+    if install_debian(("chromium-headless-shell", "chromium"), say):
         return find_browser({})
     say("Downloading a browser for the tests.")
     command = [sys.executable, "-m", "playwright", "install", "chromium"]
@@ -100,10 +100,11 @@ def is_debian_root() -> bool:
         return False
 
 
-def _apt(say: Say) -> bool:
-    if not succeeds(["apt-get", "update", "-q"], _APT_S, say):
+def install_debian(packages: Iterable[str], say: Say) -> bool:
+    """Install the first of Debian's packages that can be had; whether there is one."""
+    if not is_debian_root() or not succeeds(["apt-get", "update", "-q"], _APT_S, say):
         return False
-    for package in ("chromium-headless-shell", "chromium"):
+    for package in packages:
         say(f"Installing Debian's {package} for the tests.")
         install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
         if succeeds(install, _APT_S, say):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from studio.errors import BadInput, SetupFailed
-from studio.setup.browser import VARIABLE, bring_browser, find_browser
+from studio.setup.browser import VARIABLE, bring_browser, find_browser, install_debian
 from studio.setup.commands import (
     DEVELOPER_COMMANDS,
     VERSION_TEXT,
@@ -274,6 +274,9 @@ class Launcher:
         with self._console.stage("nginx"):
             if find_nginx() is None and bring_nginx(self._console.say) is None:
                 self._console.say("There is no nginx: the tests behind a proxy are skipped.")
+        with self._console.stage("strace"):
+            if not shutil.which("strace") and not install_debian(["strace"], self._console.say):
+                self._console.say("There is no strace: the tests of system calls are skipped.")
         if browser:
             return {**os.environ, VARIABLE: browser}
         self._console.say(

@@ -167,12 +167,7 @@ class SpeakerLibrary:
         transcript: str | None = None,
         consent_at: str | None = None,
     ) -> Speaker:
-        """Replace a speaker's main sample, or remove it; the previous one stays as a version.
-
-        Raises:
-            AudioRejected: The sample can't be decoded; the earlier one stays.
-            SampleRejected: The sample has a fatal problem; the earlier one stays.
-        """
+        """Replace a speaker's main sample, or remove it; the previous one stays as a version."""
         clip = _load_usable_clip(sample) if sample is not None else None
         with self._edit(name) as edit:
             edit.save_version(None, removed=clip is None)
@@ -193,14 +188,7 @@ class SpeakerLibrary:
         transcript: str | None = None,
         consent_at: str | None = None,
     ) -> Speaker:
-        """Add a sample to a speaker, for the lines that name its mood.
-
-        Raises:
-            BadInput: The mood can't be written in a script, or the speaker has too many.
-            Conflict: The speaker has a sample of that mood.
-            AudioRejected: The sample can't be decoded.
-            SampleRejected: The sample has a fatal problem.
-        """
+        """Add a sample to a speaker, for the lines that name its mood."""
         clip = _load_usable_clip(sample)
         with self._edit(name) as edit:
             edit.record = edit.record.with_mood(mood, transcript=transcript, consent_at=consent_at)
@@ -208,13 +196,7 @@ class SpeakerLibrary:
         return edit.speaker
 
     def update_mood(self, name: str, sample_id: str, **fields: str | None) -> Speaker:
-        """Change `mood`, `transcript` or `consent_at` of a further sample, and no other.
-
-        Raises:
-            NotFound: There is no such sample.
-            BadInput: The mood or the transcript can't be used.
-            Conflict: Another sample has that mood.
-        """
+        """Change `mood`, `transcript` or `consent_at` of a further sample, and no other."""
         with self._edit(name) as edit:
             edit.record = edit.record.with_changed_mood(sample_id, **fields)
         return edit.speaker
@@ -231,9 +213,6 @@ class SpeakerLibrary:
             sample_id: None for the main one.
             clip: The recording.
             transcript: What is said in it.
-
-        Raises:
-            NotFound: There is no such sample.
         """
         with self._edit(name) as edit:
             edit.save_version(sample_id, removed=False)
@@ -253,9 +232,6 @@ class SpeakerLibrary:
             name: Whose sample it is.
             sample_id: None for the main one.
             clip: The recording as it came.
-
-        Raises:
-            NotFound: There is no such sample.
         """
         with self._edit(name) as edit:
             edit.keep_original(sample_id, clip)
@@ -274,43 +250,26 @@ class SpeakerLibrary:
         raise NotFound(f"This recording of {speaker.name} isn't kept any more.")
 
     def remove_mood(self, name: str, sample_id: str) -> Speaker:
-        """Remove one of a speaker's mood samples; its recording stays as a version for a while.
-
-        Raises:
-            NotFound: There is no such sample.
-        """
+        """Remove one of a speaker's mood samples; its recording stays as a version for a while."""
         with self._edit(name) as edit:
             edit.save_version(sample_id, removed=True)
             edit.record = edit.record.without_mood(sample_id)
         return edit.speaker
 
     def restore_version(self, name: str, version_id: str) -> Speaker:
-        """Restore a recording that was changed or removed.
-
-        Raises:
-            NotFound: The recording isn't kept any more.
-            Conflict: Another sample has its mood now.
-        """
+        """Restore a recording that was changed or removed."""
         with self._edit(name) as edit:
             edit.restore_version(version_id)
         return edit.speaker
 
     def delete_version(self, name: str, version_id: str) -> Speaker:
-        """Delete for good a recording that was changed or removed.
-
-        Raises:
-            NotFound: The recording isn't kept any more.
-        """
+        """Delete for good a recording that was changed or removed."""
         with self._edit(name) as edit:
             edit.record = edit.record.without_version(version_id)
         return edit.speaker
 
     def update(self, name: str, **details: Unpack[SpeakerDetails]) -> Speaker:
-        """Change the given details only; None clears one.
-
-        Raises:
-            BadInput: A detail can't be used.
-        """
+        """Change the given details only; None clears one."""
         with self._edit(name) as edit:
             edit.record = edit.record.with_fields(**details)
         return edit.speaker
@@ -340,11 +299,7 @@ class SpeakerLibrary:
         return tuple(self._store.list_removed())
 
     def restore_removed(self, speaker_id: str) -> Speaker:
-        """Restore a speaker from the trash with its id, under its name or, if taken, a free one.
-
-        Raises:
-            NotFound: It isn't there any more.
-        """
+        """Restore a speaker from the trash with its id, under its name or, if taken, a free one."""
         with self._store.lock_for_writing():
             removed = self._store.trash.get(speaker_id) / RECORD_FILE
             record = self._with_free_name(read_record(removed))
@@ -353,11 +308,7 @@ class SpeakerLibrary:
             return build_speaker(self.folder(speaker_id), record)
 
     def delete_removed(self, speaker_id: str) -> None:
-        """Delete a speaker in the trash for good.
-
-        Raises:
-            NotFound: It isn't there any more.
-        """
+        """Delete a speaker in the trash for good."""
         with self._store.lock_for_writing():
             self._store.trash.delete(speaker_id)
 
@@ -406,6 +357,12 @@ class SpeakerLibrary:
                     f"The speaker at {self.folder(speaker_id)} is left out, since another one is "
                     f"named “{first.speaker.name}”, too. Remove one of the two folders."
                 )
+            elif stored.is_rebuilt:
+                problems.append(
+                    f"The {RECORD_FILE} of {stored.speaker.name} (folder {speaker_id}) is damaged. "
+                    "The voice is rebuilt from what is left: check its name and details, and save "
+                    "it. Recordings of its moods, if it had any, are still in that folder."
+                )
             else:
                 problems += _find_missing_samples(stored.speaker)
         return tuple(found[key] for key in sorted(found)), tuple(problems)
@@ -415,11 +372,7 @@ class SpeakerSnapshot:
     """The speakers of a library as they are now, for many look-ups; each of its own reads all."""
 
     def __init__(self, library: SpeakerLibrary) -> None:
-        """Read the library.
-
-        Raises:
-            StorageFailed: It can't be read.
-        """
+        """Read the library."""
         speakers = library.list()
         self._library = library
         self._by_key = {name_key(one.name): one for one in speakers}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,14 +24,16 @@ from pydantic import (
 from studio.dialog.model import clean_name, name_key
 from studio.errors import BadInput, Conflict, FormatNewer, NameRejected, NotFound, StorageFailed
 from studio.storage.disk import Disk, read_file
-from studio.storage.records import RecordFormat, mend, restore_rows
-from studio.voices.speaker import NEUTRAL
+from studio.storage.records import RecordFormat, mend, restore_rows, set_aside
+from studio.voices.speaker import NEUTRAL, choose_colour
 
 SPEAKER_FORMAT = RecordFormat("This voice")
 MAIN_SAMPLE = "sample.wav"
 MAX_TEXT_CHARS = 10_000
 MAX_TAGS = 20
 MAX_TAG_CHARS = 30
+_TEXTS = {"transcript", "language", "preset", "description", "colour"}
+_TEXT_ROW = re.compile(r'(?m)^ {1,2}"(\w+)": ("[^\ufffd\n]*"),?$')
 MAX_MOODS = 20
 
 _SHORTEN = f"Shorten it to {MAX_TEXT_CHARS:,} characters."
@@ -146,7 +150,10 @@ class SampleVersionRecord(BaseModel):
 
 
 class SpeakerRecord(BaseModel):
-    """The content of `speaker.json`; fields as in `Speaker`, unknown ones are ignored."""
+    """The content of `speaker.json`; fields as in `Speaker`, unknown ones are ignored.
+
+    `is_rebuilt` says that it was damaged, and holds what could still be read.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -163,6 +170,7 @@ class SpeakerRecord(BaseModel):
     first_name: _Name = None
     formers: tuple[SampleVersionRecord, ...] = ()
     checksums: dict[str, int] = Field(default_factory=dict)
+    is_rebuilt: bool = Field(default=False, exclude=True)
 
     def recording_of(self, sample_id: str | None) -> str:
         """Name of a sample's recording in the speaker's folder; None is the main sample."""
@@ -317,21 +325,40 @@ def clean_mood(text: str) -> str:
 
 
 def read_record(path: Path) -> SpeakerRecord:
-    """Read a `speaker.json`.
+    """Read a `speaker.json`; a damaged one is rebuilt of the texts in it and the recording there.
 
     Raises:
-        StorageFailed: It is missing or holds something else.
+        StorageFailed: It is missing or can't be read, or a newer studio wrote it.
     """
     try:
-        return parse_record(read_file(path))
+        content = read_file(path)
+        with suppress(ValueError, BadInput):
+            return parse_record(content)
+        return _rebuild(path.parent, restore_rows(content).decode(errors="replace"))
     except FormatNewer as error:
         raise StorageFailed(f"The voice at {path.parent} is left out. {error}") from error
-    except (OSError, ValueError, BadInput) as error:
+    except OSError as error:
         raise StorageFailed(
-            f"The voice at {path.parent} is left out, since its {path.name} can't be read or is "
-            "damaged. Put that file back from a backup, or add the recordings there as a new voice "
-            "and remove the folder."
+            f"The voice at {path.parent} is left out, since its {path.name} can't be read. Put that"
+            " file back from a backup, or add the recordings there as a new voice and remove the "
+            "folder."
         ) from error
+
+
+def _rebuild(folder: Path, content: str) -> SpeakerRecord:
+    record = SpeakerRecord(
+        name=f"Damaged voice {folder.name}",
+        has_sample=(folder / MAIN_SAMPLE).is_file(),
+        colour=choose_colour(()),
+        is_rebuilt=True,
+    )
+    for field, value in _TEXT_ROW.findall(content):
+        with suppress(ValueError, BadInput):
+            if field == "name":
+                record = record.model_copy(update={"name": clean_name(json.loads(value))})
+            elif field in _TEXTS:
+                record = record.with_fields(**{field: json.loads(value)})
+    return record
 
 
 def parse_record(content: bytes) -> SpeakerRecord:
@@ -345,7 +372,7 @@ def parse_record(content: bytes) -> SpeakerRecord:
 
 def _parse(content: bytes) -> SpeakerRecord:
     record = SpeakerRecord.model_validate(SPEAKER_FORMAT.decode(content, by_hand=True))
-    return record.model_copy(update={"name": clean_name(record.name)})
+    return record.model_copy(update={"name": clean_name(record.name), "is_rebuilt": False})
 
 
 def _is_edited_by_hand(read: SpeakerRecord, whole: SpeakerRecord) -> bool:
@@ -353,7 +380,7 @@ def _is_edited_by_hand(read: SpeakerRecord, whole: SpeakerRecord) -> bool:
 
     Not of a name, as the voice would be left out where another one is named so.
     """
-    texts = {"transcript", "language", "preset", "description", "colour", "tags"}
+    texts = {*_TEXTS, "tags"}
     fields = (one.model_dump(exclude=texts, exclude_unset=True) for one in (read, whole))
     return read.model_fields_set == whole.model_fields_set and next(fields) == next(fields)
 
@@ -364,5 +391,7 @@ def encode_record(record: SpeakerRecord) -> bytes:
 
 
 def write_record(path: Path, record: SpeakerRecord) -> None:
-    """Write a `speaker.json`, which is whole or absent."""
+    """Write a `speaker.json`, which is whole or absent; a damaged one is kept beside it."""
+    if record.is_rebuilt:
+        set_aside(Disk(), path)
     SPEAKER_FORMAT.write(Disk(), path, record.model_dump(mode="json"))

@@ -50,10 +50,11 @@ _LOCK_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class StoredSpeaker:
-    """A speaker, and whether its record is as the studio wrote it."""
+    """A speaker, and whether its record is as the studio wrote it, or was rebuilt."""
 
     speaker: Speaker
-    is_intact: bool = True
+    is_intact: bool
+    is_rebuilt: bool
 
 
 class SpeakerStore:
@@ -120,13 +121,13 @@ class SpeakerStore:
         try:
             return self._speakers.get(f"{self._root}/{speaker_id}/{RECORD_FILE}", _load_speaker)
         except OSError:
-            return StoredSpeaker(build_speaker(self.folder(speaker_id), self.read(speaker_id)))
+            return _load_speaker(self.folder(speaker_id) / RECORD_FILE)
 
     def list_removed(self) -> Iterator[RemovedSpeaker]:
         """Speakers in the trash, the latest first; to restore a damaged one says what is wrong."""
         for folder, removed_s in self.trash.list_removed():
             try:
-                name = self._names.get(f"{folder}/{RECORD_FILE}", _read_name)
+                name = self._names.get(folder / RECORD_FILE, lambda one: read_record(one).name)
             except (StorageFailed, OSError):
                 name = f"Damaged voice {folder.name}"
             yield RemovedSpeaker(folder.name, name, removed_s)
@@ -208,7 +209,7 @@ def build_speaker(folder: Path, record: SpeakerRecord) -> Speaker:
             )
             for one in record.formers
         ),
-        **record.model_dump(exclude={"has_sample", "moods", "formers"}),
+        **record.model_dump(exclude={"has_sample", "moods", "formers", "is_rebuilt"}),
     )
 
 
@@ -335,10 +336,11 @@ class SpeakerEdit:
         checksums = dict(self._measure_checksums())
         self.record = self.record.with_fields(checksums=checksums)
         write_record(self.folder / RECORD_FILE, self.record)
-        versions = {path.name for path in self.folder.glob("former-*.wav")}
-        versions |= {path.name for path in self.folder.glob("mood-*.wav")}
-        named = set(_list_files(self.record))
-        for name in {*self._before.recordings, *versions} - named:
+        gone = set(_list_files(self._before))
+        if not any(self.folder.glob("speaker.damaged-*")):  # it may name others
+            gone |= {path.name for path in self.folder.glob("former-*.wav")}
+            gone |= {path.name for path in self.folder.glob("mood-*.wav")}
+        for name in gone - set(_list_files(self.record)):
             (self.folder / name).unlink(missing_ok=True)
 
     def _measure_checksums(self) -> Iterator[tuple[str, int]]:
@@ -383,21 +385,13 @@ def _read_state(path: Path) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _fits_checksum(path: Path) -> bool:
-    data = restore_rows(read_file(path))
-    try:
-        check_sum(data)
-    except ValueError:
-        return False
-    return mend(data) == data
-
-
 def _load_speaker(path: Path) -> StoredSpeaker:
-    return StoredSpeaker(build_speaker(path.parent, read_record(path)), _fits_checksum(path))
-
-
-def _read_name(path: Path) -> str:
-    return read_record(path).name
+    record, data = read_record(path), restore_rows(read_file(path))
+    is_intact = record.is_rebuilt  # which is told otherwise
+    with suppress(ValueError):
+        check_sum(data)
+        is_intact = is_intact or mend(data) == data
+    return StoredSpeaker(build_speaker(path.parent, record), is_intact, record.is_rebuilt)
 
 
 def _read_length_s(path: Path) -> float | None:

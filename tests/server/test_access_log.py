@@ -64,6 +64,25 @@ def test_a_line_has_the_method_the_routes_template_and_the_status(
     assert "evil" not in caplog.text
 
 
+def test_a_refused_request_is_a_warning_but_for_an_address_that_nobody_has(
+    app: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, LOGGER)
+    app.get("/studio/projects")
+    app.get("/apple-touch-icon.png")
+    app.get("/studio/projects/000000000000")
+    app.get("/studio/projects", headers={"Host": "evil.example"})
+    app.post("/v1/dialogs", json={"input": ""})
+    app.put("/studio/projects")
+    app.put("/studio/projects?again")  # the same kind, which is told once a minute
+    assert lines(caplog) == [
+        "GET /studio/projects/{project_id} 404",
+        "GET /studio/projects 403",
+        "POST /v1/dialogs 400",
+        "PUT /studio/projects 405",
+    ]
+
+
 def test_a_response_has_the_requests_id_and_that_of_its_job(
     app: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -112,6 +131,7 @@ async def test_a_flood_leaves_a_bounded_number_of_lines(
     now_s = 60.0
     await ask(200, 1)
     assert lines(caplog)[720:] == ["1280 more requests weren't logged", "GET /healthz 200"]
+    assert [one.levelname for one in caplog.records[718:]] == ["WARNING"] * 2 + ["INFO"] * 2
 
 
 def test_everything_of_a_project_is_asked_for_again(app: TestClient) -> None:
@@ -176,10 +196,12 @@ def test_health_and_metrics_answer_by_any_name_and_nothing_else_does(served) -> 
     assert [(one.labels, one.value) for one in build.samples] == [({"version": "0.1.0"}, 1.0)]
 
 
-def test_a_studio_of_this_machine_logs_no_requests_and_answers_by_its_own_names_only(
+def test_a_studio_of_this_machine_logs_refused_requests_and_answers_by_its_own_names_only(
     tmp_path: Path,
 ) -> None:
     with serving(tmp_path / "workspace") as (http, process):
         assert http.get("/healthz").headers["x-request-id"]
         assert http.get("/healthz", headers={"Host": "studio:7860"}).status_code == 403
-        assert "/healthz" not in process.said()
+        assert http.get("/healthz", headers={"Host": "studio:7860"}).status_code == 403
+        assert " WARNING GET /healthz 403 " in process.said()  # the first one's, at least
+        assert "/healthz 200 " not in process.said()

@@ -31,6 +31,7 @@ def _run(*argv: str) -> int:
 def test_fast_needs_no_browser_and_no_models(runs, monkeypatch):
     monkeypatch.setattr(launcher, "find_browser", lambda _: pytest.fail("it looked for one"))
     monkeypatch.setattr(launcher, "find_nginx", lambda: pytest.fail("it looked for one"))
+    monkeypatch.setattr(launcher, "install_debian", lambda *_: pytest.fail("it installed one"))
     assert _run("test", "--fast", "tests/dialog") == 0
     marks = "not browser and not models and not slow and not campaign"
     suite = ["-m", "pytest", "-n", "2", "--dist", "loadfile", "-m", marks]
@@ -40,8 +41,12 @@ def test_fast_needs_no_browser_and_no_models(runs, monkeypatch):
 def test_without_it_the_whole_suite_runs_or_what_is_named(runs, monkeypatch):
     monkeypatch.setattr(launcher, "find_browser", lambda _: "/usr/bin/chromium")
     monkeypatch.setattr(launcher, "find_nginx", lambda: "/usr/sbin/nginx")
+    installed = []
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(launcher, "install_debian", lambda names, _: installed.append(names))
     assert _run("test") == 0
     assert _run("test", "tests/dialog", "-k", "chat") == 0
+    assert installed == [["strace"], ["strace"]]
     whole = ["-m", "pytest", "-n", "2", "--dist", "loadfile"]
     assert runs == [whole, ["-m", "pytest", "tests/dialog", "-k", "chat"]]
 

@@ -107,17 +107,72 @@ def test_a_name_that_flips_to_that_of_another_voice_leaves_none_out(
     assert [one.name for one in library.list()] == ["Ada", "Ide"], "without a checksum as it is"
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{\n "name": 7\n}', bytes(900)])
+@pytest.mark.parametrize("content", [b"", b"{", b'{\n "name": 7\n}', bytes(900), b"\xff" * 900])
 def test_more_damage_is_said_in_words_that_a_person_understands(
     library: SpeakerLibrary, content: bytes
 ) -> None:
     (voice,) = library.list()
     path = library.folder(voice.speaker_id) / "speaker.json"
     path.write_bytes(content)
-    (problem,) = library.list_problems()
+    (rebuilt,), (problem,) = library.scan()
+    assert (rebuilt.speaker_id, rebuilt.sample) == (voice.speaker_id, voice.sample)
+    assert rebuilt.name == f"Damaged voice {voice.speaker_id}"
+    assert library.list_unreadable() == (problem,)
     assert voice.speaker_id in problem
-    assert "add the recordings there as a new voice" in problem
+    assert "is damaged. The voice is rebuilt from what is left: check its name" in problem
     assert not re.search(r"column|char|Expecting|Field|input|Mend", problem)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'"moods": [', b'"moods": {{'),
+        (b'"version": 1', b'"ve\xff\xff\xff\xff\xff": 1'),
+        (b'"glad"', b"\0\0\0\0\0\0"),
+    ],
+)
+def test_a_record_with_more_damage_is_rebuilt_and_an_edit_keeps_every_recording(
+    library: SpeakerLibrary, before: bytes, after: bytes
+) -> None:
+    (voice,) = library.list()
+    folder = library.folder(voice.speaker_id)
+    recordings = {path.name: path.read_bytes() for path in folder.glob("*.wav")}
+    assert len(recordings) == 3
+    whole = (folder / "speaker.json").read_bytes()
+    damaged = whole.replace(before, after)
+    assert damaged != whole
+    (folder / "speaker.json").write_bytes(damaged)
+    rebuilt = library.get("Ida")
+    assert rebuilt.sample == voice.sample
+    assert (rebuilt.transcript, rebuilt.language) == ("What is said now.", "en")
+    assert (rebuilt.colour, rebuilt.consent_at, rebuilt.moods) == (voice.colour, None, ())
+    library.rename("Ida", "Anna")
+    library.update("Anna", description="Low.")
+    library.add_mood("Anna", "sad", voice_like(3.0))
+    assert library.scan()[1] == ()
+    assert library.get("Anna").description == "Low."
+    kept = {path.name: path.read_bytes() for path in folder.glob("*.wav")}
+    assert kept.items() >= recordings.items()
+    assert [path.read_bytes() for path in folder.glob("speaker.damaged-*.json")] == [damaged]
+
+
+def test_a_name_of_which_a_letter_is_lost_isnt_taken(library: SpeakerLibrary) -> None:
+    (voice,) = library.list()
+    path = library.folder(voice.speaker_id) / "speaker.json"
+    path.write_bytes(path.read_bytes().replace(b'"Ida"', b'"I\xff\xff"'))
+    assert [one.name for one in library.list()] == [f"Damaged voice {voice.speaker_id}"]
+
+
+def test_a_rebuilt_voice_is_removed_and_restored_with_what_its_record_was(
+    library: SpeakerLibrary,
+) -> None:
+    (voice,) = library.list()
+    folder = library.folder(voice.speaker_id)
+    (folder / "speaker.json").write_bytes(b"{")
+    library.remove(f"Damaged voice {voice.speaker_id}")
+    restored = library.restore_removed(voice.speaker_id)
+    assert restored.sample == voice.sample
+    assert [path.read_bytes() for path in folder.glob("speaker.damaged-*.json")] == [b"{"]
 
 
 def test_a_voice_of_a_newer_studio_says_so(library: SpeakerLibrary) -> None:

@@ -204,19 +204,31 @@ def test_linked_folders_are_no_speakers(tmp_path, library):
         b"",
         b"{",
         b"[]",
-        b'{"version": 2, "name": "Anna", "colour": "#000000"}',
         b'{"name": 7}',
         b"\xff",
     ],
 )
-def test_a_broken_folder_is_told_and_hides_nothing_else(tmp_path, library, content):
-    broken = library.add("Anna")
+def test_a_broken_record_is_told_and_hides_nothing_else(tmp_path, library, content):
+    broken = library.add("Anna").speaker_id
     library.add("Ben")
-    (tmp_path / "speakers" / broken.speaker_id / "speaker.json").write_bytes(content)
+    (tmp_path / "speakers" / broken / "speaker.json").write_bytes(content)
     (problem,) = library.list_problems()
-    assert broken.speaker_id in problem
-    assert "add the recordings there as a new voice" in problem or "newer studio" in problem
-    assert _names(library) == ["Ben"]
+    assert broken in problem
+    assert "is rebuilt from what is left" in problem
+    library.add("Cleo")
+    assert _names(library) == ["Ben", "Cleo", f"Damaged voice {broken}"]
+
+
+def test_a_record_that_cant_be_read_or_is_newer_is_told_and_hides_nothing_else(tmp_path, library):
+    newer, lost = library.add("Anna").speaker_id, library.add("Ida").speaker_id
+    library.add("Ben")
+    content = b'{"version": 2, "name": "Anna", "colour": "#000000"}'
+    (tmp_path / "speakers" / newer / "speaker.json").write_bytes(content)
+    (tmp_path / "speakers" / lost / "speaker.json").unlink()
+    problems = library.list_problems()
+    assert len(problems) == 2
+    assert any(newer in one and "newer studio" in one for one in problems)
+    assert any(lost in one and "add the recordings there as a new" in one for one in problems)
     library.add("Cleo")
     assert _names(library) == ["Ben", "Cleo"]
 

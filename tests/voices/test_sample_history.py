@@ -202,11 +202,11 @@ def test_a_speaker_from_before_recordings_were_kept_is_read(library, anna):
     assert library.get("Anna").formers == ()
 
 
-def test_a_removed_voice_that_is_damaged_is_listed_and_says_why_it_cant_come_back(library, anna):
+def test_a_removed_voice_that_cant_be_read_is_listed_and_says_why_it_cant_come_back(library, anna):
     library.remove("Anna")
     path = library.folder(anna.speaker_id).parent / ".trash" / anna.speaker_id / "speaker.json"
     record = path.read_bytes()
-    path.write_bytes(record[:40])
+    path.unlink()
     (removed,) = library.list_removed()
     assert (removed.speaker_id, removed.name) == (
         anna.speaker_id, f"Damaged voice {anna.speaker_id}",

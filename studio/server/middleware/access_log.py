@@ -37,6 +37,7 @@ class AccessLog:
         self._clock = clock
         self._since_s = clock()
         self._seen: Counter[bool] = Counter()
+        self._kinds: set[tuple[str, str, int]] = set()
 
     async def follow(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; its response gets the id that a proxy gave it, or a new one."""
@@ -55,16 +56,19 @@ class AccessLog:
         try:
             await app(scope, receive, send_noted)
         finally:
-            if log.isEnabledFor(logging.INFO) and self._is_due(is_refused=status >= 400):
+            if status >= 400 or log.isEnabledFor(logging.INFO):
                 self._write(scope, status, request_id, job_id, self._clock() - begun_s)
 
-    def _is_due(self, *, is_refused: bool) -> bool:
-        now_s = self._clock()
+    def _is_due(self, kind: tuple[str, str, int]) -> bool:
+        now_s, is_refused = self._clock(), kind[2] >= 400
         if now_s - self._since_s >= _MINUTE_S:
-            left_out = sum(max(0, self._seen[kind] - most) for kind, most in _MOST.items())
-            self._since_s, self._seen = now_s, Counter()
+            left_out = self._seen - Counter(_MOST)
+            self._since_s, self._seen, self._kinds = now_s, Counter(), set()
             if left_out:
-                log.info("%d more requests weren't logged", left_out)
+                log.info("%d more requests weren't logged", left_out.total())
+        if kind in self._kinds and not log.isEnabledFor(logging.INFO):
+            return False  # who has the studio alone is told of each kind once a minute
+        self._kinds.add(kind)
         self._seen[is_refused] += 1
         return self._seen[is_refused] <= _MOST[is_refused]
 
@@ -73,7 +77,12 @@ class AccessLog:
     ) -> None:
         method = scope["method"] if scope["method"] in _METHODS else "?"
         route = self._policies.template_of(method, scope["path"])
+        # Browsers ask for addresses that no studio has, such as a site's picture.
+        is_warning = status >= 400 and (status, route) != (404, "unknown")
+        level = logging.WARNING if is_warning else logging.INFO
+        if not (log.isEnabledFor(level) and self._is_due((method, route, status))):
+            return
         fields = {"method": method, "route": route, "status": status, "ms": round(took_s * 1e3, 1)}
         fields |= {"request_id": request_id} | ({"job_id": job_id} if job_id else {})
         text = f"{method} {route} {status} {fields['ms']} ms, request {request_id}"
-        log.info("%s%s", text, f", job {job_id}" if job_id else "", extra={"fields": fields})
+        log.log(level, "%s%s", text, f", job {job_id}" if job_id else "", extra={"fields": fields})
