@@ -47,7 +47,7 @@ def check_reading() -> None:
     """Ask whether to go on reading; once a line at most.
 
     Raises:
-        ScriptError: It takes too long.
+        TimeoutError: It takes too long; `limited_reading` says so.
         Cancelled: Nobody waits for it.
     """
     clocks_s, now_s = _clocks_s.get(None), time.monotonic()
@@ -55,6 +55,6 @@ def check_reading() -> None:
         return
     clocks_s[1] = now_s
     if time.thread_time() > clocks_s[0]:
-        raise ScriptError(_TOO_SLOW)
+        raise TimeoutError  # which no reader takes for a text of another kind
     if not is_awaited.get()():
         raise Cancelled("Nobody waits for this text any more.")
