@@ -32,7 +32,7 @@ from studio.audio.podcast_files import write_podcast_files
 from studio.audio.timeline import Timeline
 from studio.audio.tracks import export_tracks
 from studio.dialog.model import name_key
-from studio.errors import BadInput, Conflict
+from studio.errors import BadInput, Conflict, about
 
 log = logging.getLogger(__name__)
 
@@ -75,10 +75,12 @@ def check_export_options(path: Path, options: ExportOptions) -> None:
     Raises:
         BadInput: The suffix is unknown, tracks are no zip, or the bit rate or a name isn't one.
     """
-    check_names(options.names)
+    with about("names"):
+        check_names(options.names)
     if options.kbps is not None and options.kbps not in BIT_RATES_KBPS:
         known = ", ".join(map(str, BIT_RATES_KBPS))
-        raise BadInput(f"The bit rate is one of {known} kbit/s; {options.kbps} can't be used.")
+        with about("bitrate"):
+            raise BadInput(f"The bit rate is one of {known} kbit/s; {options.kbps} can't be used.")
     if not _is_zip(path):
         parse_format(path)
         if options.tracks:

@@ -41,6 +41,14 @@ def test_a_model_s_preface_is_set_aside_with_a_notice(preface):
     assert f"“{preface}”, “Let me know if you'd like a longer one!”" in notices(text)
 
 
+def test_a_notice_about_a_model_s_answer_quotes_its_words_and_no_blank_row():
+    text = "Sure! Here it is:\n\n---\n\n**Joe:** Hi.\n\n**Jane:** Ho.\n\n---\n\nI hope this helps!"
+    assert lines(text) == [("Joe", "Hi."), ("Jane", "Ho.")]
+    assert notices(text).endswith(
+        "lines: “Sure! Here it is:”, “I hope this helps!” (Also line 11.)"
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -352,5 +352,7 @@ def test_a_zip_has_the_lines_with_captions_and_what_podcasts_have(client: TestCl
         assert "scene.rpp" in archive.namelist()
     low, high = (client.get(at, params={"format": "mp3", "bitrate": kbps}) for kbps in (64, 192))
     assert 2 * len(low.content) < len(high.content)
-    refused = [{"format": "mp3", "bitrate": 65}, {"zip": "lines", "names": "{words}"}]
-    assert [client.get(at, params=one).status_code for one in refused] == [400, 400]
+    wrong = {"bitrate": {"format": "mp3", "bitrate": 65}, "names": {"zip": "lines", "names": "x"}}
+    for param, given in wrong.items():
+        refused = client.get(at, params=given)
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)

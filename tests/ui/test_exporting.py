@@ -74,7 +74,7 @@ def change_the_first_and_add_a_line(page):
           const [first] = project.view.order;
           project.edit([{ op: 'set', line_ids: [first], fields: { text: 'Uno.' } }]);
           const line = { line_id: 'abcabcabcabc', speaker: 'Mara', text: 'Four.' };
-          project.edit([{ op: 'insert', after: project.view.order[2], lines: [line] }]);
+          project.edit([{ op: 'insert', after: project.view.order.at(-1), lines: [line] }]);
           return project.flush();
         }"""
     )
@@ -173,6 +173,22 @@ def test_a_double_click_on_save_saves_once(page, write, exports_begun):
     assert got.value.suggested_filename == "Scene.wav"
     expect(page.locator("#sound-result")).to_contain_text("Saved.")
     assert len(exports_begun) == 1
+
+
+def test_esc_at_the_question_exports_nothing(page, write, exports_begun):
+    write("Mara: One.\nTomas: Two.", 2)
+    make(page)
+    change_the_first_and_add_a_line(page)
+    save_sound(page, "wav")
+    page.wait_for_selector(ASKED)
+    page.keyboard.press("Escape")
+    page.wait_for_selector(ASKED, state="hidden")
+    expect(page.locator("#sound-save")).to_be_visible()
+    save_sound(page, "wav")
+    page.wait_for_selector(ASKED)
+    page.click("#export-confirm button[value=cancel]")
+    page.wait_for_selector(ASKED, state="hidden")
+    assert exports_begun == []
 
 
 @pytest.mark.parametrize("size", [(1440, 720), (720, 450), (844, 390), (390, 844)])

@@ -102,6 +102,9 @@ def test_a_model_s_answer_pasted_among_the_lines_is_its_words(page, write):
     ]
     expect(page.locator(".notice-text", has_text="What a language model says")).to_be_visible()
     saved(page)
+    written = page.locator("#lines .line-text >> nth=2")  # the caret stands in the first line said
+    expect(written).to_have_text("(whispering) How long?")
+    expect(written).to_be_focused()
 
 
 def test_directions_are_dimmed_and_the_panel_says_what_becomes_of_them(page, write):

@@ -139,7 +139,7 @@ export function disclose(button, panel) {
     if (!within.some((part) => part?.contains(event.target))) show(false);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || panel.hidden) return;
+    if (event.key !== "Escape" || panel.hidden || document.querySelector("dialog[open]")) return; // it closes the dialog
     show(false);
     (opener?.matches("#lines *") && isLaidOut(opener) ? opener : button).focus();
   });
@@ -163,19 +163,19 @@ const answers = new WeakMap();
 
 /**
  * Show a dialog and wait until it is closed. Its `close` event comes a task later, when it may have been opened again;
- * the earlier caller then still gets its own answer.
+ * the earlier caller then still gets its own answer. Esc leaves a dialog without a value, whatever it had before.
  * @param {PageElement} dialog
  * @param {string} none the answer if it is closed without a button
  * @returns {Promise<string>} the value of the button pressed
  */
 export function askDialog(dialog, none) {
   answers.get(dialog)?.(dialog.returnValue);
-  dialog.returnValue = none;
   dialog.onclose = () => {
     if (dialog.open) return;
     answers.get(dialog)?.(dialog.returnValue);
     answers.delete(dialog);
   };
   if (!dialog.open) dialog.showModal();
-  return new Promise((answer) => answers.set(dialog, answer));
+  dialog.returnValue = "";
+  return new Promise((answer) => answers.set(dialog, (pressed) => answer(pressed || none)));
 }

@@ -146,9 +146,10 @@ export class LineImport {
     return lines.map((line) => (line.speaker ? { ...line, speaker: known.get(fold(line.speaker)) ?? line.speaker } : line));
   }
 
-  /** Nothing is selected, and the caret stands in the first of the lines; on a phone that would open its keyboard. */
+  /** Nothing is selected, and the caret stands in the first line that is said; on a phone that would open its keyboard. */
   #enter(lineIds) {
-    const { kind, unspoken, line_id: lineId } = this.#project.line(lineIds[0]);
+    const lines = lineIds.map((id) => this.#project.line(id));
+    const { kind, unspoken, line_id: lineId } = lines.find((line) => line.kind === "speech") ?? lines[0];
     const isText = (kind === "speech" || unspoken) && !matchMedia("(pointer: coarse)").matches;
     if (isText) bus.emit("text.edit", { lineId, at: 0 });
     this.#selection.set([], lineId);

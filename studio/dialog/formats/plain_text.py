@@ -220,7 +220,7 @@ class _PlainTextReader:
         answer = set(self._find_answer(rows, ruled, is_answer=is_answer))
         for row in rows:
             with with_place(row.number):
-                if row.number in answer:
+                if row.text and row.number in answer:
                     words = acted_words(row.text) or row.text
                     self._remarks.set_aside(PREFACE_NOTICE, row.number, words)
                 elif not row.text or is_ornament(row.text):

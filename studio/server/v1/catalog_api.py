@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.base import Backend
 from studio.backends.registry import offer_of
-from studio.errors import BadInput, NotFound
+from studio.errors import BadInput, NotFound, about
 from studio.server.policies import (
     UPLOAD_BYTES,
     DiskUse,
@@ -206,17 +206,15 @@ def add_voice(
     """Add a voice from a recording, with its owner's consent."""
     studio.speakers.require_open()
     if consent.strip().casefold() in _FALSE:
-        raise BadInput(
-            "consent is missing: say there that the voice is yours, or its owner agreed."
-        )
+        with about("consent"):
+            raise BadInput("consent is missing: say that the voice is yours, or its owner agreed.")
     uploads = studio.voices.uploads
-    with uploads.open_writer(max_bytes=UPLOAD_BYTES) as arriving:
+    with uploads.open_writer(max_bytes=UPLOAD_BYTES) as arriving, about("audio_sample"):
         while chunk := audio_sample.file.read(1 << 20):
             arriving.write(chunk)
         upload = uploads.add(arriving.finish(), name)
     take = NewSample(TrimSpec(upload.upload_id), consent=True, transcript=ref_text or None)
-    speaker = studio.voices.add(name, take, description=speaker_description or None)
-    voice = _describe(speaker)
+    voice = _describe(studio.voices.add(name, take, description=speaker_description or None))
     assert voice is not None, "it was given a sample"
     return VoiceAdded(voice=voice)
 

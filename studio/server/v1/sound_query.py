@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from studio.audio.export import FILE_NAMES, check_names
+from studio.audio.export import FILE_NAMES
 from studio.audio.formats import AudioFormat
 from studio.audio.mastering import Mastering
 from studio.audio.scene_file import ExportOptions
@@ -63,7 +63,7 @@ class SoundQuery(BaseModel):
             mastering,
             tracks=self.zipped == "tracks",
             kbps=self.bitrate,
-            names=check_names(self.names),
+            names=self.names,
             podcast=self.podcast,
             captions=self.captions,
         )
