@@ -19,7 +19,7 @@ from studio.project.session import ProjectSession
 from studio.services.studio import Studio
 from studio.voices.speaker import Voice
 
-SCRIPT = "Ida: Hello there.\nTom: Well.\nIda: Go now."
+SCRIPT = "Pilot: Hello there.\nRobot: Well.\nPilot: Go now."  # names that suit anybody
 
 
 class OneVoice(DraftBackend):
@@ -69,21 +69,21 @@ def made_anew(session: ProjectSession) -> list[bytes]:
 
 def test_a_renamed_speaker_keeps_the_voice_its_first_name_chose(session: ProjectSession) -> None:
     before = sounds(session)
-    for former, name in [("Ida", "Ada"), ("ADA", "Eva")]:
+    for former, name in [("Pilot", "Ada"), ("ADA", "Eva")]:
         rename(session, former, name)
         assert states(session) == ["ready"] * 3
-    assert session.document.first_names == {"Eva": "Ida"}
+    assert session.document.first_names == {"Eva": "Pilot"}
     assert made_anew(session) == before
     assert session.get_view(session.document.order[0]).take.voice == "Eva"
-    rename(session, "Eva", "ida")
+    rename(session, "Eva", "pilot")
     assert session.document.first_names == {}
     assert states(session) == ["ready"] * 3
 
 
 def test_a_speaker_renamed_to_another_one_has_that_ones_voice(session: ProjectSession) -> None:
-    rename(session, "Tom", "Ben")
-    rename(session, "Ida", "Ben")
-    assert session.document.first_names == {"Ben": "Tom"}
+    rename(session, "Robot", "Ben")
+    rename(session, "Pilot", "Ben")
+    assert session.document.first_names == {"Ben": "Robot"}
     assert states(session) == ["stale", "ready", "stale"]
     session.undo(IDA, session.rev)
     assert states(session) == ["ready"] * 3
@@ -93,10 +93,10 @@ def test_a_renamed_speaker_keeps_the_librarys_voice(
     studio: Studio, session: ProjectSession
 ) -> None:
     recording = session.take_store.get_audio_path(session.list_views()[0].take)
-    ida = studio.speakers.add("Ida", sample=studio_sample(recording))
+    ida = studio.speakers.add("Pilot", sample=studio_sample(recording))
     rendered(session)
     before = sounds(session)
-    rename(session, "Ida", "Ada")
+    rename(session, "Pilot", "Ada")
     assert states(session) == ["ready"] * 3
     assert session.document.cast == {"Ada": ida.speaker_id}
     assert made_anew(session) == before
@@ -113,7 +113,7 @@ def studio_sample(recording: Path):
 
 def test_a_name_that_brings_a_voice_along_has_it(studio: Studio, session: ProjectSession) -> None:
     studio.speakers.add("Ada", preset="linda")
-    rename(session, "Ida", "Ada")
+    rename(session, "Pilot", "Ada")
     assert states(session) == ["stale", "ready", "stale"]
     assert session.document.cast == session.document.first_names == {}
 
@@ -124,7 +124,7 @@ def test_another_voice_or_language_tells_its_lines_and_the_way_back_needs_no_ren
     first, middle, last = session.document.order
     before = sounds(session)
     eva = studio.speakers.add("Eva", preset="linda")
-    cast = {"op": "cast", "speaker": "Ida"}
+    cast = {"op": "cast", "speaker": "Pilot"}
     news = session.edit(ops({**cast, "voice": eva.speaker_id}), IDA, session.rev)
     assert set(news.line_ids) == {first, last}
     assert states(session) == ["stale", "ready", "stale"]
@@ -143,7 +143,7 @@ def test_a_speaker_renamed_in_the_library_sounds_as_before(
     studio: Studio, session: ProjectSession
 ) -> None:
     ada = studio.speakers.add("Ada")
-    session.edit(ops({"op": "cast", "speaker": "Ida", "voice": ada.speaker_id}), IDA, session.rev)
+    session.edit(ops({"op": "cast", "speaker": "Pilot", "voice": ada.speaker_id}), IDA, session.rev)
     rendered(session)
     before = sounds(session)
     studio.speakers.rename("Ada", "Eva")
@@ -160,7 +160,7 @@ def test_where_one_voice_speaks_for_all_a_name_changes_nothing(open_studio: Open
         session.edit(ops(text_edit(line_id, "Hello there.")), IDA, session.rev)
     rendered(session)
     assert len(set(sounds(session))) == 1
-    rename(session, "Ida", "Ada")
+    rename(session, "Pilot", "Ada")
     session.edit(
         ops({"op": "set", "line_ids": list(session.document.order), "fields": {"speaker": "Z"}}),
         IDA,
@@ -174,7 +174,7 @@ def test_takes_from_before_that_was_known_still_fit(open_studio: OpenStudio) -> 
     session.close()
     session = open_studio(OneVoice()).projects.open(session.project_id)
     assert states(session) == ["ready"] * 3
-    rename(session, "Ida", "Ada")
+    rename(session, "Pilot", "Ada")
     assert states(session) == ["ready"] * 3
     session.edit(ops(text_edit(session.document.order[0], "Other words.")), IDA, session.rev)
     assert states(session) == ["stale", "ready", "ready"]
@@ -201,11 +201,11 @@ def test_takes_made_under_an_old_name_of_the_backend_still_fit(
 
 
 def test_lines_are_spoken_in_the_language_of_their_voice(studio: Studio) -> None:
-    studio.speakers.add("Ida", preset="linda")
-    studio.speakers.add("Tom", preset="linda")
+    studio.speakers.add("Pilot", preset="linda")
+    studio.speakers.add("Robot", preset="linda")
     session = read(studio)
     before = sounds(session)
-    studio.speakers.update("Ida", language="de")
+    studio.speakers.update("Pilot", language="de")
     assert states(session) == ["stale", "ready", "stale"]
     rendered(session)
     after = sounds(session)
@@ -218,7 +218,7 @@ def test_lines_are_spoken_in_the_language_of_their_voice(studio: Studio) -> None
 def test_a_language_that_the_voice_would_choose_itself_makes_no_take_outdated(
     studio: Studio, session: ProjectSession
 ) -> None:
-    speaker = studio.speakers.add("Ida")
+    speaker = studio.speakers.add("Pilot")
     session.edit(ops({"op": "settings", "fields": {"language": "en"}}), IDA, session.rev)
     studio.speakers.update(speaker.name, language="en-US")
     assert states(session) == ["ready"] * 3
@@ -228,7 +228,7 @@ def test_the_language_of_the_script_serves_lines_whose_voice_has_none(
     studio: Studio, session: ProjectSession
 ) -> None:
     before = sounds(session)
-    studio.speakers.add("Tom", language="en")
+    studio.speakers.add("Robot", language="en")
     session.edit(ops({"op": "settings", "fields": {"language": "de_AT"}}), IDA, session.rev)
     assert session.document.settings.language == "de-AT"
     assert states(session) == ["stale", "ready", "stale"]
@@ -261,10 +261,10 @@ class Instructed(DraftBackend):
 def test_how_a_voice_and_a_line_are_spoken_reaches_the_engine(open_studio: OpenStudio) -> None:
     backend = Instructed()
     studio = open_studio(backend)
-    studio.speakers.add("Ida", preset="linda", description="calmly")
-    session = studio.projects.create("Scene", read_dialog_text("Ida: Hello there.").dialog)
+    studio.speakers.add("Pilot", preset="linda", description="calmly")
+    session = studio.projects.create("Scene", read_dialog_text("Pilot: Hello there.").dialog)
     rendered(session)
-    studio.speakers.update("Ida", description="angrily")
+    studio.speakers.update("Pilot", description="angrily")
     assert states(session) == ["stale"]
     rendered(session)
     line = {"line_ids": list(session.document.order), "fields": {"params": {"instruct": "hoarse"}}}
@@ -286,9 +286,9 @@ def test_a_project_from_before_that_was_kept_opens(bench: Bench) -> None:
     assert session.folder.notices == []
     assert session.document.first_names == {}
     session.undo(IDA, session.rev)
-    rename(session, "Ida", "Ada")
+    rename(session, "Pilot", "Ada")
     session.close()
-    assert bench.open().document.first_names == {"Ada": "Ida"}
+    assert bench.open().document.first_names == {"Ada": "Pilot"}
 
 
 def test_an_edit_of_a_text_looks_no_voice_up_again(studio: Studio) -> None:
@@ -299,5 +299,5 @@ def test_an_edit_of_a_text_looks_no_voice_up_again(studio: Studio) -> None:
     before = session.render_context
     session.edit(ops(text_edit(session.document.order[1], "Go now.")), IDA, session.rev)
     assert session.render_context is before
-    rename(session, "Ida", "Eva")
+    rename(session, "Pilot", "Eva")
     assert session.render_context is not before
