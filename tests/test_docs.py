@@ -121,7 +121,8 @@ def test_names_of_the_glossary_are_where_it_says() -> None:
             for folder in re.findall(r"`([^`]+)`", where)
         ]
         assert all(folder.is_dir() for folder in folders), where
-        files = (path for folder in folders for path in folder.rglob("*") if path.suffix != ".pyc")
+        found = (path for folder in folders for path in folder.rglob("*"))
+        files = (path for path in found if path.parent.name != "__pycache__")
         code = "\n".join(path.read_text("utf-8") for path in files if path.is_file())
         names = (name for span in re.findall(r"`([^`]+)`", ours) for name in NAME.findall(span))
         missing += [name for name in names if not re.search(rf"\b{name}\b", code)]
