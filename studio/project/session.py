@@ -13,6 +13,7 @@ from typing import IO, BinaryIO
 from studio.audio.clip import Clip
 from studio.audio.file_tags import PRODUCT
 from studio.backends.base import Backend
+from studio.dialog.formats.dialog_file import JSON_BEGINS, read_dialog_text
 from studio.dialog.model import Dialog, Notice, spelling_notices
 from studio.dialog.script import number_rows, parse_script, write_script
 from studio.engine.event_log import EventLog
@@ -330,7 +331,7 @@ class ProjectSession:
         """Change the lines to those of a script; unchanged lines keep their takes.
 
         Args:
-            text: The script.
+            text: The script, or JSON items, of which its grammar would make names.
             author: Who changes them.
             base_rev: The revision that it was written on.
             check: Is given what was read; an error that it raises passes, and nothing changes.
@@ -340,7 +341,7 @@ class ProjectSession:
             EditConflict: Others changed the project since `base_rev`.
             StorageFailed: It can't be saved; nothing changed.
         """
-        parsed = parse_script(text)
+        parsed = read_dialog_text(text) if JSON_BEGINS.match(text) else parse_script(text)
         if check is not None:
             check(parsed.dialog)
         with self.changing():

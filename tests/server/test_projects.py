@@ -206,6 +206,21 @@ def test_structural_edits_tell_the_order_and_the_speakers(client: httpx.Client) 
     assert changes["settings"].items() >= {"backend": None, "language": None, "seed": 5}.items()
 
 
+@pytest.mark.parametrize(
+    "items",
+    [
+        '[{"speaker_id": "Ida", "text": "Yes."}]',
+        '[\n{"speaker_id": "Ida",\n"text": "Yes."}\n]',
+        '{"speaker_id": "Ida", "text": "Yes."}\n',
+    ],
+)
+def test_items_in_the_script_view_are_lines_and_no_names(client: httpx.Client, items: str) -> None:
+    project = made(client)
+    body = {"base_rev": 0, "client": "ida", "text": items}
+    assert client.put(at(project, "/script"), json=body).status_code == 200
+    assert client.get(at(project, "/script")).json()["text"] == "Ida: Yes.\n"
+
+
 def test_the_script_view_and_the_lines_are_the_same_dialog(client: httpx.Client) -> None:
     project = made(client)
     script = client.get(at(project, "/script")).json()

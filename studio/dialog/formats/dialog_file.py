@@ -116,8 +116,7 @@ def format_of_suffix(file_name: str) -> Format | None:
 
 # With the first key whole: a speaker may be called `{"`.
 _FIRST_KEY = r"\{\s*\"(?:[^\"\\\n]|\\.){0,200}+\"\s*:"
-_LIST = regex.compile(rf"\s*\[\s*(?:{_FIRST_KEY}|\]\s*$)")
-_OBJECT = regex.compile(rf"\s*{_FIRST_KEY}")
+JSON_BEGINS = regex.compile(rf"\s*(?:{_FIRST_KEY}|\[\s*(?:{_FIRST_KEY}|\]\s*$))")
 _VTT = regex.compile(r"\s*WEBVTT(?:\s|$)")
 _LOOKED_AT_LINES = 200
 
@@ -137,10 +136,8 @@ def detect(text: str, file_name: str, remarks: ImportNotices) -> Format:
 
 
 def _detect_by_content(text: str, promised: Format | None) -> Format:
-    if _LIST.match(text):
-        return Format.JSON
-    if _OBJECT.match(text):
-        return Format.JSON_LINES
+    if JSON_BEGINS.match(text):
+        return Format.JSON if text.lstrip().startswith("[") else Format.JSON_LINES
     if _VTT.match(text) and (promised is Format.VTT or is_timed(text)):
         return Format.VTT
     return _detect_by_lines(text, promised)
