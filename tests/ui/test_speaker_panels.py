@@ -62,6 +62,34 @@ def test_hostile_texts_are_shown_as_typed_wherever_a_voice_is(
         page.wait_for_selector("#voice-panel", state="hidden")
 
 
+def test_the_question_before_a_removal_is_not_asked_of_a_panel_that_was_left(open_page, hostile):
+    page = open_page()
+    held = []
+    page.route("**/studio/projects", lambda route: held.append(route))
+    page.evaluate(
+        """() => {
+            const title = document.querySelector("#confirm-title");
+            window.asked = [];
+            const note = () => window.asked.push(title.textContent);
+            new MutationObserver(note).observe(title, { childList: true, subtree: true });
+        }"""
+    )
+    for folder in ("hostile1", "hostile2"):
+        page.click(f"#library [data-id={folder}] .voice-open")
+        page.wait_for_selector("#voice-panel[open]")
+        with page.expect_request("**/studio/projects"):
+            page.click("#voice-remove")
+        if folder == "hostile1":
+            page.keyboard.press("Escape")
+            page.wait_for_selector("#voice-panel", state="hidden")
+    for route in held:
+        with page.expect_response("**/studio/projects"):
+            route.continue_()
+    page.wait_for_selector("#confirm[open]")
+    page.wait_for_function("() => window.asked.at(-1) === 'Remove {{x}}?'")
+    assert page.evaluate("() => window.asked") == ["Remove {{x}}?"]
+
+
 @pytest.mark.parametrize("look", ["light", "dark"])
 def test_panels_have_names_and_contrast_and_fit_a_phone(open_page, recording, look):
     page = open_page(color_scheme=look)
