@@ -144,7 +144,7 @@ def test_a_render_is_told_line_by_line_and_heard_while_it_is_made(client: httpx.
     peaks = client.get(at(project, f"/peaks?bins=8&takes={take['take_id']},nothing")).json()
     assert len(peaks["peaks"][take["take_id"]]) == 16
     listed = client.get(at(project, f"/takes/{take['line_id']}")).json()["takes"]
-    assert listed == [take | {"distance": ""}]
+    assert listed == [take | {"distance": "", "number": 1}]
 
 
 def test_edits_reach_every_page_and_two_that_clash_are_shown(client: httpx.Client) -> None:

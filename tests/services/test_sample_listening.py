@@ -82,7 +82,7 @@ def test_a_broken_recogniser_is_no_end(spoken: Clip, tmp_path) -> None:
     [source] = model.sources
     for name in ("model.onnx", "tokens.txt"):
         (tmp_path / name).write_bytes(b"broken")
-    broken = replace(model, sources=(replace(source, model=str(tmp_path)),))
+    broken = replace(model, sources=(replace(source, source=str(tmp_path)),))
     recognisers = HearingModels(catalogue={broken.name: broken})
     found = SampleListener(recognisers).listen(spoken, "en")
     recognisers.close()

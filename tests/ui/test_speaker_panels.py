@@ -31,7 +31,10 @@ def test_hostile_texts_are_shown_as_typed_wherever_a_voice_is(
     open_page, hostile, recording, tmp_path
 ):
     page = open_page()
-    page.wait_for_function("() => document.querySelectorAll('#library .voice').length === 4")
+    # A studio's first voices are there, too, where no test before has removed them.
+    page.wait_for_function(
+        "() => document.querySelectorAll('#library [data-id^=hostile]').length === 4"
+    )
     for text in HOSTILE:
         name = page.locator(".voice-name").get_by_text(text, exact=True)
         row = page.locator("#library .voice", has=name)
@@ -52,10 +55,39 @@ def test_hostile_texts_are_shown_as_typed_wherever_a_voice_is(
         page.keyboard.press("Escape")
         page.wait_for_selector("#sample-panel", state="hidden")
         page.click("#voice-remove")
+        page.wait_for_selector("#confirm[open]")
         assert page.inner_text("#confirm-title") == f"Remove {text}?"
         page.click("#confirm button[value=keep]")
         page.click("#voice-panel .sheet-close")
         page.wait_for_selector("#voice-panel", state="hidden")
+
+
+def test_the_question_before_a_removal_is_not_asked_of_a_panel_that_was_left(open_page, hostile):
+    page = open_page()
+    held = []
+    page.route("**/studio/projects", lambda route: held.append(route))
+    page.evaluate(
+        """() => {
+            const title = document.querySelector("#confirm-title");
+            window.asked = [];
+            const note = () => window.asked.push(title.textContent);
+            new MutationObserver(note).observe(title, { childList: true, subtree: true });
+        }"""
+    )
+    for folder in ("hostile1", "hostile2"):
+        page.click(f"#library [data-id={folder}] .voice-open")
+        page.wait_for_selector("#voice-panel[open]")
+        with page.expect_request("**/studio/projects"):
+            page.click("#voice-remove")
+        if folder == "hostile1":
+            page.keyboard.press("Escape")
+            page.wait_for_selector("#voice-panel", state="hidden")
+    for route in held:
+        with page.expect_response("**/studio/projects"):
+            route.continue_()
+    page.wait_for_selector("#confirm[open]")
+    page.wait_for_function("() => window.asked.at(-1) === 'Remove {{x}}?'")
+    assert page.evaluate("() => window.asked") == ["Remove {{x}}?"]
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

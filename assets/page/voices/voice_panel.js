@@ -261,6 +261,7 @@ export class VoicePanel {
     const speaker = this.#speaker;
     const { name, speaker_id: id } = speaker;
     const text = `${await this.#usesOf(speaker)} ${t`You can restore it for 30 days, under Removed voices.`}`.trim();
+    if (this.#speaker?.speaker_id !== id) return; // the panel was left meanwhile
     confirmRemoval(t`Remove ${name}?`, text, async () => {
       if (await this.#sheet.tries(() => api.removeSpeaker(id))) {
         showDone(t`${name} removed.`, { label: t`Undo`, press: () => this.#restore(id) });
