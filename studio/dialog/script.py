@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -46,7 +47,7 @@ from studio.dialog.tags import (
 from studio.errors import NameRejected, ScriptError
 
 MAX_COLON_NAME_WORDS = 5
-_FIRST_ROWS = 100
+_FIRST_ROWS, _FIRST_CHARS = 100, 1_000_000  # no row is as long
 
 # A colon after more characters than this never ends a name.
 _SEARCHED_CHARS = 4 * MAX_NAME_CHARS
@@ -282,15 +283,14 @@ def write_script(dialog: Dialog) -> str:
 def read_own_script(text: str) -> ParsedScript | None:
     """Read what `write_script` wrote, as it is; None for other text."""
     whole = text.rstrip("\n") + "\n"
-    begun = "".join(whole.splitlines(keepends=True)[:_FIRST_ROWS])
-    try:
+    rows = whole[: whole.rfind("\n", 0, _FIRST_CHARS) + 1].splitlines(keepends=True)
+    begun = "".join(rows[:_FIRST_ROWS])
+    with suppress(ScriptError, NameRejected):
         # Most text from elsewhere has other rows at its beginning.
-        if write_script(parse_script(begun).dialog) != begun:
-            return None
-        parsed = parse_script(text)
-        return parsed if write_script(parsed.dialog) == whole else None
-    except (ScriptError, NameRejected):
-        return None
+        if write_script(parse_script(begun).dialog) == begun:
+            parsed = parse_script(text)
+            return parsed if write_script(parsed.dialog) == whole else None
+    return None
 
 
 def number_rows(dialog: Dialog) -> Dialog:

@@ -137,9 +137,18 @@ def test_generation_waits_when_too_much_is_unsaved(
     assert states(job) == ["saved"] * 10
 
 
+class HalfAMinute(DraftBackend):
+    """Speaks for 31 s, whichever voice the name chooses."""
+
+    def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+        time_s = np.arange(31 * STUDIO_RATE_HZ) / STUDIO_RATE_HZ
+        yield (0.3 * np.sin(2 * np.pi * 220 * time_s)).astype(np.float32)
+
+
 def test_generation_waits_when_a_minute_is_unsaved(open_studio: OpenStudio) -> None:
     disk_is_free = threading.Event()
     studio = open_studio(
+        HalfAMinute(),
         max_concurrency=1,
         save=lambda path, clip: (disk_is_free.wait(timeout=60), write_wav(path, clip))[1],
     )

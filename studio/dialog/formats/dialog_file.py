@@ -334,7 +334,7 @@ def _read_own(text: str, suffix: Format | None, options: ImportOptions) -> Impor
 
 
 # A transcript's or a chat's, which may have a script's form: its times aren't who speaks, or said.
-_TIMED_TURN = regex.compile(r"(?m)^(?:\[[^\[\]|\n]*\d[:.]\d\d|[^:\n]{1,60}: [\[(]\d{1,2}:\d\d)")
+_TIMED_TURN = regex.compile(r"(?m)^(?:\[[^\[\]|\n]{0,200}\d[:.]\d\d|[^:\n]{1,60}: [\[(]\d\d?:\d\d)")
 
 
 def _find_title(dialog: Dialog) -> str | None:
