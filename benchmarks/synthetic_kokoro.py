@@ -6,7 +6,7 @@ It differs where random weights would say nothing: each token lasts `FRAMES_PER_
 instead of what its duration predictor, which is computed all the same, says; weight
 normalisation is folded, as exports fold it; and the source draws no noise.
 """
-# ruff: noqa: D102, D107 -- each class says what its layers do
+# ruff: noqa: D102 -- each class says what its layers do
 
 from __future__ import annotations
 
