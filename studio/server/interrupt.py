@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import socket
 import sys
 import threading
 from types import FrameType
@@ -17,20 +18,27 @@ _STOPPING = "Stopping: running work is ended. Press Ctrl+C again to stop at once
 
 def wait_for_interrupt() -> None:
     """Wait for Ctrl+C or SIGTERM; a second one ends the process at once."""
-    ended = threading.Event()
+    is_over = False
 
     def end(_signal: int, _frame: FrameType | None) -> None:
-        if ended.is_set():
+        nonlocal is_over
+        if is_over:
             # Without any cleanup, which may be what hangs. Edits, takes and records on disk are
             # whole or absent at any time.
             os._exit(EXIT_INTERRUPTED)
-        ended.set()
+        is_over = True
 
-    signal.signal(signal.SIGINT, end)
-    signal.signal(signal.SIGTERM, end)
-    # A wait without an end can't be interrupted by a signal on Windows.
-    while not ended.wait(timeout=0.5 if os.name == "nt" else None):
-        pass
+    # A handler runs in this thread alone, and a lock that it waits for is woken only by a signal
+    # that the system gave to it. Whichever thread has the signal writes to the socket.
+    told, tells = socket.socketpair()
+    with told, tells:
+        tells.setblocking(False)
+        before = signal.set_wakeup_fd(tells.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGINT, end)
+        signal.signal(signal.SIGTERM, end)
+        while not is_over:
+            told.recv(1)
+        signal.set_wakeup_fd(before)
     sys.stderr.write(f"{_STOPPING}\n")
     sys.stderr.flush()
 

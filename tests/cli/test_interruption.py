@@ -36,6 +36,21 @@ wait_for_interrupt()
 threading.Event().wait()
 """
 
+# A thread that starts a process as the signal comes may be given it, in place of the main thread.
+ELSEWHERE = """
+import signal, threading, time
+from studio.server.interrupt import wait_for_interrupt
+
+def be_told():
+    print("runs", flush=True)
+    time.sleep(1)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    threading.Event().wait()
+
+threading.Thread(target=be_told, daemon=True).start()
+wait_for_interrupt()
+"""
+
 # Stands for the studio under its launcher: takes a second to end in order.
 PARENT = """
 import os, sys
@@ -78,6 +93,11 @@ def test_the_first_one_is_answered_and_the_second_ends_what_hangs() -> None:
         assert process.stderr.readline().startswith("Stopping")
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
+
+
+def test_one_that_another_thread_is_given_is_answered_as_well() -> None:
+    with begun(ELSEWHERE) as process:
+        assert process.wait(timeout=60) == 0
 
 
 def test_the_launcher_waits_for_a_studio_that_ends_in_order() -> None:
