@@ -16,12 +16,13 @@ class ReviewPage {
   #goesOn = false;
   #wait = 0;
   #mixer = null;
+  #following;
 
   constructor() {
     const addresses = { project: `${this.#base}/project`, events: `${this.#base}/events` };
-    new Following(addresses, (body) => this.#show(body), undefined, (error) => this.#ended(error));
+    this.#following = new Following(addresses, (body) => this.#show(body), undefined, (error) => this.#ended(error));
     this.#audio.addEventListener("ended", () => this.#next());
-    this.#audio.addEventListener("error", () => this.#playing && this.#stop());
+    this.#audio.addEventListener("error", () => this.#playing && this.#missed());
     byId("play").addEventListener("click", () => (this.#playing ? this.#stop() : this.#playAll()));
   }
 
@@ -87,7 +88,7 @@ class ReviewPage {
 
   async #play(lineId, goesOn) {
     const line = this.#lines.find((one) => one.line_id === lineId);
-    if (!line) return this.#next(); // deleted in the pause before it
+    if (!line?.take_id) return this.#next(); // deleted, or changed, in the pause before it
     this.#mark(lineId);
     this.#goesOn = goesOn;
     this.#audio.src = `${this.#base}/takes/${line.line_id}/${line.take_id}.wav`;
@@ -95,10 +96,26 @@ class ReviewPage {
     try {
       await this.#audio.play();
     } catch (error) {
-      if (error.name === "AbortError") return;
-      this.#stop();
-      say(t`This line can’t be played now. Reload the page.`);
+      if (error.name === "NotAllowedError") this.#refuse(); // of the others the audio element tells
     }
+  }
+
+  /** A sound that doesn't come may be of a line that was deleted, or said anew, before the page read of it. */
+  async #missed() {
+    const [lineId, takeId] = [this.#playing, this.#takeOf(this.#playing)];
+    await this.#following.again();
+    if (this.#playing !== lineId) return;
+    if (takeId && this.#takeOf(lineId) === takeId) this.#refuse();
+    else this.#play(lineId, this.#goesOn);
+  }
+
+  #takeOf(lineId) {
+    return this.#lines.find((line) => line.line_id === lineId)?.take_id;
+  }
+
+  #refuse() {
+    this.#stop();
+    say(t`This line can’t be played now. Reload the page.`);
   }
 
   #next() {
