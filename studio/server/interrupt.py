@@ -30,14 +30,14 @@ def wait_for_interrupt() -> None:
 
     # A handler runs in this thread alone, and a lock that it waits for is woken only by a signal
     # that the system gave to it. Whichever thread has the signal writes to the socket.
-    told, tells = socket.socketpair()
-    with told, tells:
-        tells.setblocking(False)
-        before = signal.set_wakeup_fd(tells.fileno(), warn_on_full_buffer=False)
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        writer.setblocking(False)
+        before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGINT, end)
         signal.signal(signal.SIGTERM, end)
         while not is_over:
-            told.recv(1)
+            reader.recv(1)
         signal.set_wakeup_fd(before)
     sys.stderr.write(f"{_STOPPING}\n")
     sys.stderr.flush()

@@ -132,7 +132,7 @@ def document_of(lines: int) -> Document:
     return Document("Scene", {line.line_id: line for line in made}, tuple(x.line_id for x in made))
 
 
-def until(what: Callable[[], bool], *, timeout_s: float = 60.0, every_s: float = 0.005) -> None:
+def until(what: Callable[[], bool], *, timeout_s: float = 240.0, every_s: float = 0.005) -> None:
     """Wait for a state; its time-out is for a machine that is stuck."""
     deadline_s = time.monotonic() + timeout_s
     while not what():
