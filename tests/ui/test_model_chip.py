@@ -3,7 +3,9 @@
 import json
 
 import pytest
-from ui_steps import ready, studio_url
+from page_states import DRAFT
+from playwright.sync_api import expect
+from ui_steps import fill, ready, studio_url
 
 pytestmark = pytest.mark.browser
 
@@ -148,3 +150,28 @@ def test_another_voice_is_chosen_and_its_load_watched_and_stopped(open_page):
         page.wait_for_timeout(10)
     page.unroute_all(behavior="wait")  # an answer under way would outlive the window
     assert asked == [("backend", {"name": "big"}), ("cancel", None)]
+
+
+def test_chip_and_notice_are_of_the_engine_that_speaks_in_the_project(open_page):
+    page = open_page()
+    fill(page, "Mara: One.", 1)
+    notice, title = page.locator(".notice[data-notice=draft]"), page.locator("#model-title")
+    page.evaluate(DRAFT, "No natural voice is here.")
+    expect(notice).to_be_visible()
+    page.evaluate(
+        "name => window.tableread.project.editSettings({ backend: name })",
+        page.locator("#project-engine option").nth(1).get_attribute("value"),
+    )
+    expect(notice).to_have_count(0)
+    page.evaluate("() => window.tableread.project.editSettings({ backend: null })")
+    expect(notice).to_be_visible()
+    backend = {"name": "kitten", "title": "A natural voice", "languages": {}, "params": []}
+    page.evaluate(
+        "backend => window.tableread.bus.emit('engine.changed', { backend })",
+        backend,
+    )
+    expect(notice).to_have_count(0)
+    expect(title).to_have_text("A natural voice")
+    page.evaluate("() => window.tableread.project.editSettings({ backend: 'draft' })")
+    expect(title).to_have_text("Draft voice (eSpeak NG)")
+    expect(page.locator("#model-state")).to_be_empty()

@@ -5,7 +5,7 @@ import base64
 import numpy as np
 import pytest
 from playwright.sync_api import expect
-from ui_steps import ready, studio_url
+from ui_steps import fill, ready, studio_url
 
 pytestmark = pytest.mark.browser
 
@@ -362,3 +362,13 @@ def test_undoing_a_paste_that_is_being_rendered_ends_the_render(page, write, hol
     expect(page.locator("#lines .line")).to_have_count(12)
     generate.click()
     ready(page)
+
+
+def test_a_voice_that_is_here_is_loaded_before_anybody_presses_play(browser, server_of):
+    page = browser.new_page()
+    page.goto(server_of("doled_server.py").url)
+    page.wait_for_selector("body[data-tableread=ready]")
+    fill(page, SHORT, 1)
+    page.wait_for_selector("#model-chip[data-state=loaded]")
+    assert page.evaluate("() => window.tableread.project.lines[0].take") is None
+    page.close()
