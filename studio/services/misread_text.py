@@ -82,7 +82,7 @@ def find_misread_text(
     for speaker, text, language in lines:
         key = name_key(speaker)
         if language is None and len(texts[key]) < _MOST_CHARS:
-            texts[key] += f"{text} "
+            texts[key] = f"{texts[key]}{text} "[:_MOST_CHARS]
             names.setdefault(key, speaker)
     unnamed = {
         names[key]: text

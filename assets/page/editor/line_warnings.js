@@ -131,7 +131,7 @@ function noticeMisread(project, misread) {
     if (!ids.length) return project.editSettings({ language });
     return project.edit([{ op: "set", line_ids: ids, fields: { language } }]);
   };
-  const change = { label: t`Choose a voice engine`, press: () => byId("model-chip").click() };
+  const change = { label: t`Choose a voice engine`, press: () => byId(project.view.settings.backend ? "project-open" : "model-chip").click() };
   return showNotice("language", {
     kind: "warning",
     title: speakers.length ? t`${speakers.join(", ")}: these lines look ${own}.` : t`This script looks ${own}.`,
