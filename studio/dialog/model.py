@@ -455,6 +455,7 @@ _CODES = {
 LANGUAGE_CODES = tuple(_CODES)
 """Codes of the languages whose names `code_of` knows."""
 
+
 def name_language(code: str) -> str:
     """The English name of a language, or its code if it isn't one of `LANGUAGE_CODES`."""
     return _CODES.get(code.partition("-")[0], code).partition(" ")[0].title()

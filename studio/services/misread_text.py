@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
 from studio.backends.base import Backend
 from studio.backends.espeak.espeak_voices import language_of_text
 from studio.dialog.model import (
@@ -55,8 +57,9 @@ class MisreadText:
     def describe(self, title: str) -> Notice:
         """A sentence for who renders a script; `title` is the backend's."""
         own, other = name_language(self.language), name_language(self.read_as)
-        whose = " and ".join(self.speakers) or "this script"
-        begin = f"The text of {whose} seems to be {own}, and is read as {other}"
+        whose = " and ".join(self.speakers)
+        begin = f"The {f'text of {whose}' if whose else 'script'} seems to be {own}"
+        begin = f"{begin} and is read as {other}"
         if self.is_known:
             return Notice(f"{begin}, as nothing says so. Name the language: {self.language}.")
         return Notice(f"{begin}, as {title} has no {own}. Choose another voice engine.")
@@ -130,6 +133,4 @@ def find_text_language(text: str) -> str | None:
 
 @cache
 def _load_identifier() -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

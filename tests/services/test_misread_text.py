@@ -85,6 +85,6 @@ def test_a_projects_question_goes_once_its_language_is_named(studio: Studio) -> 
 
 def test_who_renders_a_script_is_told(studio: Studio) -> None:
     told = studio.render(read_dialog_text(f"Mara: {GERMAN[0]}").dialog).spec.plan.notices
-    assert any("seems to be German, and is read as English" in one.message for one in told)
+    assert any("seems to be German and is read as English" in one.message for one in told)
     told = studio.render(read_dialog_text(f"Mara: {ENGLISH[1]}").dialog).spec.plan.notices
     assert told == ()

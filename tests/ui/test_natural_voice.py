@@ -31,9 +31,7 @@ def test_plain_english_is_heard_at_once_by_voices_that_suit_the_names(page, serv
     for name, heard in (("Ann", "woman"), ("Bob", "(man"), ("Maria", "woman")):
         expect(page.locator("#cast > li", has_text=name)).to_contain_text(heard)
     page.click("#play")
-    page.wait_for_function(
-        "() => window.tableread.player.first_sound_ms !== null", timeout=120_000
-    )
+    page.wait_for_function("() => window.tableread.player.first_sound_ms !== null", timeout=120_000)
     assert page.locator(".notice").count() == 0
     assert page.locator("#lines .line-hint:not([hidden])").count() == 0
     notes = (server.workspace / "spoken").read_text(encoding="utf-8").split()
