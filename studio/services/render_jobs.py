@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from studio.backends.base import canonical_name
 from studio.backends.registry import describe_engines
 from studio.dialog.gaps import Gaps
-from studio.dialog.model import Dialog, Pronounce, Speech
+from studio.dialog.model import Dialog, Notice, Pronounce, Speech
 from studio.dialog.planning import plan
 from studio.engine.engine import QueueLimit, Render, SpeechEngine, generate_job_id
 from studio.engine.job import Job, JobSpec, refuse_audio
@@ -108,7 +108,7 @@ class RenderJobs:
         voice_notices = cast.find_notices(planned.segments, capabilities.voice_kinds())
         lines = ((one.speaker, one.text, one.language) for one in dialog if isinstance(one, Speech))
         if misread := find_misread_text(lines, cast.list_languages, backend):
-            voice_notices = (misread.describe(backend.title), *voice_notices)
+            voice_notices = (Notice(misread.describe(backend.title)), *voice_notices)
         job_id = generate_job_id()
         folder = ensure_writable(options.folder or self._root / job_id)
         spec = JobSpec(

@@ -66,7 +66,7 @@ def test_one_speaker_may_speak_another_language_than_the_others():
     texts = [line for pair in zip(ENGLISH * 3, GERMAN * 9, strict=False) for line in pair]
     found = judge(*texts, of=["en-US"], speakers=("Ann", "Otto"))
     assert (found.language, found.speakers) == ("de", ("Otto",))
-    notice = found.describe("Kokoro").message
+    notice = found.describe("Kokoro")
     assert "Otto" in notice
     assert "Kokoro has no German" in notice
     brief = judge(*ENGLISH, "Oui, mon capitaine.", of=["en-US"], speakers=("A", "B", "C", "D"))
