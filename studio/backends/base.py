@@ -94,8 +94,6 @@ class Capabilities:
         instructions: Whether words beside a line change how a voice speaks it.
         guess: The language in which it speaks text that nobody gave one for; None where the model
             hears it itself.
-        asks_language: Whether that guess is worth a hint: text that may be in many languages is
-            spoken as English.
         slots: Segments that are decoded together; None when it takes one at a time and the
             engine's own bound holds.
         queues_requests: Whether it takes as many again, so that a slot is refilled at once while
@@ -121,7 +119,6 @@ class Capabilities:
     instructions: bool = False
     languages: Mapping[str, str] = field(default_factory=dict)
     guess: Callable[[str], str] | None = None
-    asks_language: bool = False
     tags: frozenset[str] = frozenset()
     params: tuple[Param, ...] = ()
     streaming: bool = False

@@ -405,14 +405,19 @@ def resolve_language(text: str, known_codes: Iterable[str], limits: SpeechLimits
     return None if found is None or _is_guessed(found, text, limits) else found
 
 
-def is_read_as_english(text: str, known_codes: Iterable[str], limits: SpeechLimits) -> bool:
-    """Whether the backend falls back to English, because nothing says the text's language."""
+def find_reading_language(
+    text: str, known_codes: Iterable[str], limits: SpeechLimits
+) -> str | None:
+    """The backend's code of the language in which it reads text whose language nobody names.
+
+    None if somebody does, by a language that the backend has, or if it hears the language itself.
+    """
     known = limits.languages
-    if limits.guess is None or known is None or len(known) == 1:
-        return False
-    if any(matching_language(code, known) for code in known_codes):
-        return False
-    return limits.guess(text).casefold().split("-")[0] == "en"
+    if known is None or any(matching_language(code, known) for code in known_codes):
+        return None
+    if len(known) == 1:
+        return next(iter(known))
+    return None if limits.guess is None else limits.guess(text)
 
 
 def _is_guessed(language: str, text: str, limits: SpeechLimits) -> bool:
@@ -449,6 +454,12 @@ _CODES = {
 }
 LANGUAGE_CODES = tuple(_CODES)
 """Codes of the languages whose names `code_of` knows."""
+
+
+def name_language(code: str) -> str:
+    """The English name of a language, or its code if it isn't one of `LANGUAGE_CODES`."""
+    return _CODES.get(code.partition("-")[0], code).partition(" ")[0].title()
+
 
 _BY_NAME = {name: code for code, names in _CODES.items() for name in names.split()}
 

@@ -198,8 +198,8 @@ class BackendQueue:
     Attributes:
         max_concurrency: Segments in flight on a backend without slots of its own.
         oom_retries: Segments that ran out of memory and wait for a retry, each alone.
+        turns: The segments in flight; replaced, not changed, as the generating threads read it.
         unsaved: Segments in flight, and those whose sound isn't saved yet.
-        in_flight_s: Seconds of sound that are expected of the segments in flight.
         unsaved_s: Seconds of sound that aren't saved yet, of segments that have ended.
         exclusive: Whether such a retry is in flight.
         spoken_s: When the last segment got its sound; monotonic seconds.
@@ -209,12 +209,16 @@ class BackendQueue:
     max_concurrency: int
     scheduler: SegmentScheduler[Job] = field(default_factory=SegmentScheduler)
     oom_retries: deque[QueuedSegment] = field(default_factory=deque)
-    in_flight: int = 0
+    turns: tuple[QueuedSegment, ...] = ()
     unsaved: int = 0
-    in_flight_s: float = 0.0
     unsaved_s: float = 0.0
     exclusive: bool = False
     spoken_s: float = -math.inf
+
+    @property
+    def in_flight(self) -> int:
+        """The number of segments in flight."""
+        return len(self.turns)
 
     @property
     def waiting(self) -> int:
@@ -255,20 +259,30 @@ class BackendQueue:
 
     def begin(self, turn: QueuedSegment) -> None:
         """Count a segment as in flight and unsaved."""
-        self.in_flight += 1
+        self.turns = (*self.turns, turn)
         self.unsaved += 1
-        self.in_flight_s += turn.expected_s
 
     def end(self, turn: QueuedSegment) -> None:
         """Count a segment as in flight no more."""
-        self.in_flight -= 1
-        self.in_flight_s -= turn.expected_s
+        self.turns = tuple(one for one in self.turns if one is not turn)
         self.exclusive = False
+
+    def gives_way(self, turn: QueuedSegment | None = None) -> bool:
+        """Whether a segment, or any new one, has to wait until the one at the play-head sounds.
+
+        So it is where lines in flight are computed side by side, not together: the first sound of
+        the one that somebody waits for would come later by theirs. From any thread.
+        """
+        can = self.manager.backend.capabilities
+        if not can.slots or can.queues_requests:
+            return False
+        silent = (one for one in self.turns if one.record.first_chunk_s is None)
+        return any(one is not turn and one.priority().ahead == 0 for one in silent)
 
     def _has_room(self) -> bool:
         if self.oom_retries:
             return self.in_flight == 0
-        if self.exclusive or self.unsaved >= MAX_UNSAVED + self._in_slots:
+        if self.exclusive or self.unsaved >= MAX_UNSAVED + self._in_slots or self.gives_way():
             return False
         if self.unsaved_s >= MAX_UNSAVED_S + _UNSAVED_S_PER_SLOT * self._in_slots:
             return False
@@ -280,7 +294,8 @@ class BackendQueue:
     def _has_room_for_sound(self) -> bool:
         """Whether not too much sound is being made: a segment may last minutes."""
         most_s = _IN_FLIGHT_S_PER_SEGMENT * self.max_concurrency
-        return self.in_flight == 0 or self.in_flight_s + self.unsaved_s < most_s
+        in_flight_s = sum(one.expected_s for one in self.turns)
+        return self.in_flight == 0 or in_flight_s + self.unsaved_s < most_s
 
     def discard(self, job: Job) -> list[SegmentRecord]:
         """Remove the waiting segments of a job; returns them."""

@@ -74,6 +74,9 @@ CheckClip = Callable[[Clip], QualityReport]
 
 _KEPT_SAMPLES = 256
 
+_GIVING_WAY_S = 0.02
+"""How often a segment asks whether the one at the play-head sounds, for which it waits."""
+
 
 class Renderer:
     """Runs jobs on the engine's event loop; all its methods are called there.
@@ -404,7 +407,15 @@ class Renderer:
 
     async def _synthesize_once(self, backend: Backend, turn: QueuedSegment) -> SynthesisResult:
         loop = asyncio.get_running_loop()
-        work = partial(synthesize, backend, turn, self._conditioning, self._speeds)
+        lane = self._get_queue(turn.job.spec.backend_name)
+
+        def follow() -> None:
+            if turn.priority().ahead == 0:
+                loop.call_soon_threadsafe(self._start_ready, lane)
+            while lane.gives_way(turn) and not turn.job.cancelled:
+                time.sleep(_GIVING_WAY_S)
+
+        work = partial(synthesize, backend, turn, self._conditioning, self._speeds, follow)
         try:
             return await loop.run_in_executor(self._threads, work)
         except ReadingChanged as error:
@@ -446,9 +457,15 @@ def may_retry(record: SegmentRecord) -> bool:
 
 
 def synthesize(
-    backend: Backend, turn: QueuedSegment, conditioning: ConditioningCache, speeds: SpeechSpeeds
+    backend: Backend,
+    turn: QueuedSegment,
+    conditioning: ConditioningCache,
+    speeds: SpeechSpeeds,
+    follow: Callable[[], None],
 ) -> SynthesisResult:
     """Do everything for a segment that needs the backend; runs in a thread.
+
+    `follow` is called after each chunk, and may wait for another segment.
 
     Raises:
         SpeechFailed: There is no audio; speech that was cut off is returned instead.
@@ -474,6 +491,7 @@ def synthesize(
                 if job.cancelled:
                     raise Cancelled
                 resume.take(chunk)
+                follow()
         resume.end()
     except (OutOfMemory, ReadingChanged):
         raise

@@ -126,7 +126,7 @@ class ProjectRenderer:
     def cancel(self, message: str | None = None) -> None:
         """Stop the render; finished takes stay."""
         self._state.publish_lines(self._clear_queue(message))
-        self._state.events.append(RenderEvent())
+        self._report_end()
         self._autosave.save_pending({})
 
     def close(self) -> None:
@@ -181,8 +181,8 @@ class ProjectRenderer:
             except StudioError as error:
                 queue.fail(line_id, spec.key, str(error))
                 settled.append(line_id)
-        self._report_end()
         core.publish_lines(settled)
+        self._report_end()
 
     def _enqueue(self, wanted: Mapping[str, int | None]) -> None:
         # Further takes that are requested together are one step of undo.
@@ -216,13 +216,15 @@ class ProjectRenderer:
         dropped = self._queue.clear(message)
         if not had_room:
             self._state.events.append(StorageEvent())
-        self._report_end()
         return dropped
 
     def _report_end(self) -> None:
+        """Tell all, once nothing is left to make, whether lines were finished or deleted."""
         run = self._queue.end_if_idle()
         if run is None:
             return
+        self._state.publish_lines(self._state.outliers.refresh())
+        self._state.events.append(RenderEvent())
         self._state.word_timing.pump()
         self._engine.report_render(run.wall_s, run.first_audio_s)
         log.info(
@@ -358,10 +360,8 @@ class ProjectRenderer:
             reason = f"{type(error).__name__}: {error}"
             message = f"The studio failed on this line ({reason}). Read it again."
             self._queue.fail(line_id, line_job.spec.key, hide_folders(message))
-            self.submit_lines()
             core.events.append(LineEvent(line_id))
-            if not self._queue.queued:
-                core.events.append(RenderEvent())
+            self.submit_lines()
 
     def _update_job(self, line_job: LineJob) -> None:
         with self._state.lock:
@@ -441,12 +441,9 @@ class ProjectRenderer:
                 self.recognition.add([line_job.take])
             if self._queue.line_jobs.get(line_id) is line_job:
                 self._complete(line_job, message)
-            self.submit_lines()
             core.events.append(LineEvent(line_id))
-            if not self._queue.queued:
-                core.publish_lines(core.outliers.refresh())
-                core.events.append(RenderEvent())
-            elif self._queue.estimate(core.document.lines):
+            self.submit_lines()
+            if self._queue.queued and self._queue.estimate(core.document.lines):
                 core.events.append(RenderEvent())
 
     def _choose_new(self, line_job: LineJob) -> bool:

@@ -24,7 +24,6 @@ from studio.dialog.model import (
     ParamValue,
     Speech,
     SpeechLimits,
-    is_read_as_english,
     name_key,
     normalize_spoken_text,
 )
@@ -443,21 +442,10 @@ class _LineChecker:
         """Warn once for each speaker: nobody has to set the language of each English line."""
         if line.line_id not in self._first_lines:
             return []
-        found = []
         known = self._list_languages(line.speaker or "")
-        if (
-            line.language is None
-            and self._can.asks_language
-            and is_read_as_english(line.text, known, self._limits)
-        ):
-            found.append(
-                "Nobody says which language this speaker's lines are in, so they are read as"
-                " English. Choose the language of the script above the cast, or that of the voice"
-                " or the line."
-            )
         language = next(filter(None, (line.language, *known)), None)
         lack = self._find_lack(language) if self._find_lack and language else None
-        return [*found, lack] if lack else found
+        return [lack] if lack else []
 
 
 def _list_plan_warnings(planned: Plan) -> list[str]:

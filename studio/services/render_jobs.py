@@ -14,11 +14,12 @@ from filelock import FileLock, Timeout
 from studio.backends.base import canonical_name
 from studio.backends.registry import describe_engines
 from studio.dialog.gaps import Gaps
-from studio.dialog.model import Dialog, Pronounce
+from studio.dialog.model import Dialog, Notice, Pronounce, Speech
 from studio.dialog.planning import plan
 from studio.engine.engine import QueueLimit, Render, SpeechEngine, generate_job_id
 from studio.engine.job import Job, JobSpec, refuse_audio
 from studio.project.characters import Character, gaps_before, inherit_in_dialog
+from studio.services.misread_text import find_misread_text
 from studio.storage.file_cache import stat_or_none
 from studio.storage.workspace import ensure_writable
 from studio.voices.automatic import name_voices
@@ -95,8 +96,9 @@ class RenderJobs:
         engines = describe_engines(backend)
         first_names = name_voices(dialog, engines, self._library, options.voices)
         cast = Cast(self._library, options.voices, first_names=first_names)
+        dialog = inherit_in_dialog(dialog, options.characters, cast)
         planned = plan(
-            inherit_in_dialog(dialog, options.characters, cast),
+            dialog,
             capabilities.limits(),
             seed=options.seed,
             languages_of=cast.list_languages,
@@ -104,6 +106,9 @@ class RenderJobs:
             pronounce=options.pronounce,
         ).with_gaps(Gaps(options.gap_s, gaps_before(options.characters)), dialog)
         voice_notices = cast.find_notices(planned.segments, capabilities.voice_kinds())
+        lines = ((one.speaker, one.text, one.language) for one in dialog if isinstance(one, Speech))
+        if misread := find_misread_text(lines, cast.list_languages, backend):
+            voice_notices = (Notice(misread.describe(backend.title)), *voice_notices)
         job_id = generate_job_id()
         folder = ensure_writable(options.folder or self._root / job_id)
         spec = JobSpec(

@@ -240,10 +240,16 @@ class Studio:
         language = _find_language(used[0], texts)
         return replace(described, tags=replace(described.tags, language=language))
 
-    def load_model(self) -> None:
-        """Load the voice engine's model now, and measure its speed if it hasn't spoken here yet."""
+    def load_model(self, *, measure: bool = True) -> None:
+        """Load the voice engine's model now, and measure its speed if it hasn't spoken here yet.
+
+        Args:
+            measure: False where somebody may soon want to hear a line, for which the lines of the
+                measurement would be in the way; that line measures as well.
+        """
         self.engine.load(self.backend_name)
-        self._speed_probe.start(self.backend_name)
+        if measure:
+            self._speed_probe.start(self.backend_name)
 
     def unload_model(self) -> None:
         """Unload the voice engine's model now."""

@@ -10,7 +10,7 @@ from studio.dialog.model import (
     Silence,
     Speech,
     Unspoken,
-    is_read_as_english,
+    find_reading_language,
     is_speakable,
 )
 from studio.dialog.planning import (
@@ -397,15 +397,14 @@ def test_wide_characters_are_cut_at_their_punctuation_to_what_can_be_spoken():
     assert all(one.text.endswith(("。", "！", "？")) for one in segments)
 
 
-def test_a_text_is_guessed_to_be_english_only_where_there_is_a_choice():
-    def reads_as_english(*known, said=(), guess="en-GB"):
+def test_the_language_a_text_is_read_in_is_asked_for_only_where_nobody_names_it():
+    def reads_as(*known, said=(), guess="en-GB"):
         limits = SpeechLimits(300, languages=frozenset(known), guess=lambda _: guess)
-        return is_read_as_english("Hello.", said, limits)
+        return find_reading_language("Hello.", said, limits)
 
-    assert reads_as_english("en", "de")
-    assert reads_as_english("en", "de", "fr")
-    assert not reads_as_english("en"), "nothing else is spoken"
-    assert not reads_as_english("en", "de", said=["de"])
-    assert reads_as_english("en", "de", said=["fr"])
-    assert not reads_as_english("en", "de", guess="de")
-    assert not is_read_as_english("Hello.", (), SpeechLimits(300))
+    assert reads_as("en", "de") == "en-GB"
+    assert reads_as("en") == "en", "nothing else is spoken"
+    assert reads_as("en", "de", said=["de"]) is None
+    assert reads_as("en", "de", said=["fr"]) == "en-GB"
+    assert reads_as("en", "de", guess="de") == "de"
+    assert find_reading_language("Hello.", (), SpeechLimits(300)) is None

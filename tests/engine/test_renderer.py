@@ -19,7 +19,7 @@ from studio.backends.base import Capabilities, LoadProgress, SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.model import Audio, Dialog, Silence, Speech
 from studio.engine.job import Job, JobEvent, JobState, SegmentState, build_scene
-from studio.errors import ModelUnavailable, OutOfMemory, SpeechFailed, StorageFailed
+from studio.errors import Cancelled, ModelUnavailable, OutOfMemory, SpeechFailed, StorageFailed
 from studio.services.studio import RenderOptions, Studio
 
 
@@ -515,6 +515,66 @@ def test_the_line_at_the_play_head_goes_past_full_slots_and_no_other(
     backend.let_through(9)
     finish(job)
     assert job.summarize().max_in_flight == 7
+
+
+class Piecewise(GatedDraft):
+    """Speaks lines side by side, each in pieces of which the test lets each go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = {text: threading.Semaphore(0) for text in "abcd"}
+        self.spoken: list[str] = []
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, slots=2)
+
+    def speak(self, request: SpeechRequest) -> Iterator[Samples]:
+        name = request.text[-2]
+        for _ in range(3):
+            while not self.let[name].acquire(timeout=0.02):
+                if request.cancelled():
+                    raise Cancelled
+            self.spoken.append(name)
+            yield np.zeros(100, np.float32)
+
+
+def test_until_the_line_at_the_play_head_sounds_no_other_takes_its_cores(
+    open_studio: OpenStudio,
+) -> None:
+    backend = Piecewise()
+    studio = open_studio(backend)
+    job = studio.render(Dialog(tuple(Speech("Ida", f"Line {name}.") for name in "abcd")))
+    until(job, SegmentState.STARTED, 2)
+    for name in "ab":
+        backend.let[name].release()
+    while sorted(backend.spoken) != ["a", "b"]:
+        time.sleep(0.01)
+    studio.engine.focus(job, 3)
+    assert until(job, SegmentState.STARTED, 3)[-1] == 3
+    for name in "ab":
+        backend.let[name].release(2)
+    while backend.spoken.count("a") + backend.spoken.count("b") < 4:
+        time.sleep(0.01)
+    time.sleep(0.2)  # in which they would go on, if they did
+    assert sorted(backend.spoken) == ["a", "a", "b", "b"]
+    for name in "cd":
+        backend.let[name].release(3)
+    finish(job)
+    assert states(job) == ["saved"] * 4
+    assert backend.spoken[4] == "d"
+
+
+def test_a_scene_that_is_played_begins_with_its_first_line_alone(open_studio: OpenStudio) -> None:
+    backend = Piecewise()
+    dialog = Dialog(tuple(Speech("Ida", f"Line {name}.") for name in "abcd"))
+    job = open_studio(backend).render(dialog, RenderOptions(listen=True))
+    until(job, SegmentState.STARTED, 1)
+    for name in "abcd":
+        backend.let[name].release(3)
+    finish(job)
+    first_s = job.records[0].first_chunk_s or math.inf
+    assert min(one.at_s[SegmentState.STARTED] for one in job.records[1:]) >= first_s
 
 
 def test_the_bound_of_a_backend_without_slots_holds_for_the_play_head_too(

@@ -27,8 +27,9 @@ from studio.errors import (
 )
 from studio.project.history import Author
 from studio.project.line_audio import compute_peaks, open_line_audio
-from studio.project.line_states import LineState
+from studio.project.line_states import LineState, RenderEvent
 from studio.project.session import ProjectSession
+from studio.server.routes.bodies import job_body
 from studio.services.studio import Studio, StudioOptions
 
 
@@ -293,6 +294,28 @@ def test_an_edit_of_a_line_under_way_is_what_is_spoken(
     assert len(session.list_takes(second)) == 1
     session.undo(IDA, session.rev)
     assert session.get_view(third).state is LineState.NONE
+
+
+def test_a_render_whose_last_lines_are_deleted_ends_for_all_that_follow_it(
+    open_studio: OpenStudio, gated: GatedDraft
+) -> None:
+    session = open_studio(gated).projects.create("Scene", dialog_of(3))
+    first, *rest = session.document.order
+    session.render(None)
+    until(lambda: gated.in_speak == 3)
+    gated.let_through(1)
+    until(lambda: len([one for one in states(session) if one == "ready"]) == 1)
+    seen = session.events.seq
+    left = [one for one in (first, *rest) if session.get_view(one).state is not LineState.READY]
+    session.edit(ops({"op": "delete", "line_ids": left}), IDA, session.rev)
+    assert job_body(session)["state"] == "done"
+    assert RenderEvent() in session.events.read(seen)
+    session.undo(IDA, session.rev)
+    session.render(None)
+    assert session.busy
+    gated.let_through(2)
+    until(lambda: not session.busy)
+    assert states(session) == ["ready"] * 3
 
 
 def test_the_line_that_is_listened_to_is_spoken_next(

@@ -124,20 +124,6 @@ def test_a_speaker_without_a_sample_is_told_where_the_engine_has_no_voice_of_its
     assert second == ""
 
 
-def test_text_that_is_read_as_english_for_want_of_a_language_is_told_once_a_speaker(
-    studio, monkeypatch
-):
-    script = "Mara: Guten Tag.\nMara: Na so was.\nTomas: Привет.\n[Ida | lang:de] Ja."
-    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
-    assert told(session) == [""] * 4
-    on(monkeypatch, studio, asks_language=True)
-    first, *others = told(session)
-    assert "read as English" in first
-    assert others == [""] * 3
-    session.edit(ops({"op": "settings", "fields": {"language": "de"}}), IDA, session.rev)
-    assert told(session) == [""] * 4
-
-
 def test_what_a_voice_lacks_for_a_language_is_told_once_a_speaker(studio, monkeypatch):
     script = (
         "[Mara | lang:zh] 你好。\n[Mara | lang:zh] 再见。\nTomas: Hi.\n[Tomas | lang:zh] 你好。"

@@ -141,3 +141,19 @@ def test_a_line_without_sound_is_not_marked_as_ready(page, write):
     expect(silent.locator(".line-state")).to_have_text("no sound")
     expect(silent.locator(".line-hint")).to_contain_text("This line has no sound.")
     expect(page.locator("#lines .line >> nth=1")).to_have_attribute("data-state", "ready")
+
+
+def test_text_of_another_language_is_asked_about_once_and_mended_by_one_press(page, write):
+    notice = page.locator(".notice[data-notice=language]")
+    write("Mara: Guten Morgen, ich habe gestern den Zug verpasst.\nTomas: Das macht nichts.", 2)
+    expect(notice).to_contain_text("This script looks German. It is read as English.")
+    marks(page, 0)
+    assert page.is_hidden("#hints-next")
+    assert violations(page, ["#notices"]) == []
+    notice.locator(".notice-act").click()
+    expect(notice).to_have_count(0)
+    expect(page.locator("#script-language")).to_have_value("de")
+    write("Mara: Good morning. Did you miss the train yesterday?\nTomas: I did.", 2)
+    marks(page, 0)
+    page.wait_for_function("() => window.tableread.project.saving === 'saved'")
+    expect(notice).to_have_count(0)

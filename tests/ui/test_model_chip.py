@@ -3,7 +3,9 @@
 import json
 
 import pytest
-from ui_steps import ready, studio_url
+from page_states import DRAFT
+from playwright.sync_api import expect
+from ui_steps import fill, ready, studio_url
 
 pytestmark = pytest.mark.browser
 
@@ -148,3 +150,32 @@ def test_another_voice_is_chosen_and_its_load_watched_and_stopped(open_page):
         page.wait_for_timeout(10)
     page.unroute_all(behavior="wait")  # an answer under way would outlive the window
     assert asked == [("backend", {"name": "big"}), ("cancel", None)]
+
+
+def test_chip_and_notice_are_of_the_engine_that_speaks_in_the_project(open_page):
+    page = open_page()
+    fill(page, "Mara: One.", 1)
+    notice = page.locator(".notice[data-notice=draft]")
+    page.evaluate(DRAFT, "No natural voice is here.")
+    expect(notice).to_be_visible()
+    page.evaluate(
+        "name => window.tableread.project.editSettings({ backend: name })",
+        page.locator("#project-engine option").nth(1).get_attribute("value"),
+    )
+    expect(notice).to_have_count(0)
+    page.evaluate("() => window.tableread.project.editSettings({ backend: null })")
+    expect(notice).to_be_visible()
+    # In one breath, as the studio soon says which engine it really has.
+    natural, own = page.evaluate("""() => {
+      const { bus, project } = window.tableread;
+      const text = (id) => document.getElementById(id).textContent;
+      const shown = () => ['model-title', 'model-state'].map(text)
+        .concat(document.querySelectorAll('.notice[data-notice=draft]').length);
+      const backend = { name: 'kitten', title: 'Natural', languages: {}, params: [] };
+      bus.emit('engine.changed', { backend });
+      const natural = shown();
+      project.editSettings({ backend: 'draft' });
+      return [natural, shown()];
+    }""")
+    assert (natural[0], natural[2]) == ("Natural", 0)
+    assert own == ["Draft voice (eSpeak NG)", "", 0]

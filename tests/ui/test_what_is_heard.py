@@ -4,7 +4,8 @@ import base64
 
 import numpy as np
 import pytest
-from ui_steps import ready
+from playwright.sync_api import expect
+from ui_steps import fill, ready, studio_url
 
 pytestmark = pytest.mark.browser
 
@@ -40,6 +41,13 @@ LAID = """() => {
 SET_TEXT = """([id, text]) => window.tableread.project.edit(
   [{ op: 'set', line_ids: [id], fields: { text } }], { group: `text:${id}` })"""
 STATE = "state => window.tableread.project.lines[0].state === state"
+PASTE = """text => {
+  const clipboardData = new DataTransfer();
+  clipboardData.setData('text/plain', text);
+  document.activeElement?.blur();
+  document.body.dispatchEvent(
+    new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+}"""
 HALF_LAID = "() => window.tableread.player.laid.get(window.tableread.player.line_id) > 24000"
 
 
@@ -318,3 +326,49 @@ def test_at_another_speed_every_word_is_heard_to_its_end(page, write):
     )
     page.evaluate("() => window.tableread.player.stop()")
     page.select_option("#speed", "1")
+
+
+def test_while_a_line_is_waited_for_the_clock_stands_still(page, write, hold):
+    write("\n".join([LINE] * 3), 3)
+    first, second = page.evaluate("() => window.tableread.project.view.order.slice(0, 2)")
+    page.evaluate("id => void window.tableread.playback.playOn(id)", second)
+    page.wait_for_function("() => window.tableread.player.waiting")
+    clock = page.locator("#clock-now")
+    before, place = clock.text_content(), page.evaluate("() => window.tableread.player.place")
+    delete = "id => window.tableread.project.edit([{ op: 'delete', line_ids: [id] }])"
+    page.evaluate(delete, first)
+    page.wait_for_function("place => window.tableread.player.place < place - 48000", arg=place)
+    assert clock.text_content() == before
+    hold()
+    page.wait_for_function("() => !window.tableread.player.waiting")
+    page.evaluate("() => window.tableread.player.stop()")
+
+
+def test_undoing_a_paste_that_is_being_rendered_ends_the_render(page, write, hold):
+    write("", 0)
+    # Else a model that unloads makes the page ask for the whole state, whatever it was told.
+    assert page.request.post(studio_url(page, "model/timeout"), data={"seconds": 0}).ok
+    text = "\n".join([LINE] * 12)
+    page.evaluate(PASTE, text)
+    generate = page.locator("#generate")
+    expect(page.locator("#lines .line")).to_have_count(12)
+    generate.click()
+    page.wait_for_function(STATE, arg="generating")
+    page.keyboard.press("Control+z")
+    expect(page.locator("#lines .line")).to_have_count(0)
+    page.wait_for_function("() => !window.tableread.project.rendering")
+    hold()
+    page.evaluate(PASTE, text)
+    expect(page.locator("#lines .line")).to_have_count(12)
+    generate.click()
+    ready(page)
+
+
+def test_a_voice_that_is_here_is_loaded_before_anybody_presses_play(browser, server_of):
+    page = browser.new_page()
+    page.goto(server_of("doled_server.py").url)
+    page.wait_for_selector("body[data-tableread=ready]")
+    fill(page, SHORT, 1)
+    page.wait_for_selector("#model-chip[data-state=loaded]")
+    assert page.evaluate("() => window.tableread.project.lines[0].take") is None
+    page.close()

@@ -63,7 +63,8 @@ export const part = encodeURIComponent;
 const query = (values) => Object.entries(values).map(([name, value]) => `${name}=${part(value)}`).join("&");
 
 export const readState = () => json("state");
-export const loadModel = () => json("model/load", { method: "POST" });
+/** @param {boolean} measure how fast it speaks, for which it speaks a few lines that nobody hears */
+export const loadModel = (measure) => json(`model/load?measure=${measure}`, { method: "POST" });
 export const cancelLoad = () => json("model/cancel", { method: "POST" });
 /** @param {string} name of the backend that speaks from now on */
 export const chooseBackend = (name) => json("backend", { method: "POST", body: { name } });

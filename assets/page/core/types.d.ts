@@ -764,6 +764,15 @@ export interface LineDirection {
   followed: boolean;
 }
 
+/** Text in another language than the one it is read in; of the whole scene, if of no speakers. */
+export interface Misread {
+  language: string;
+  read_as: string;
+  /** Whether the engine has its language. */
+  is_known: boolean;
+  speakers: string[];
+}
+
 /** A voice that a speaker could have: one of the library, or one of the engine's own. */
 export interface VoiceChoice {
   label: string;

@@ -5,11 +5,12 @@
 import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, setHidden, setText } from "../core/dom.js";
-import { announce, showError } from "../core/notices.js";
+import { languageName } from "../core/format.js";
+import { announce, showError, showNotice } from "../core/notices.js";
 import { t, translateServer } from "../core/texts.js";
 import { lineIssues } from "../document/document.js";
 
-/** @import { LineDirection, Parts } from "../core/types" */
+/** @import { LineDirection, Misread, Parts } from "../core/types" */
 
 const PAUSE_MS = 300;
 const MOST_LINES = 500;
@@ -78,8 +79,9 @@ export class LineChecks {
     const turn = (this.#turn += 1);
     const ids = fresh.length > MOST_LINES ? null : fresh.map(([lineId]) => lineId);
     try {
-      const { hints, directions } = await api.checkLines(id, ids);
+      const { hints, directions, misread } = await api.checkLines(id, ids);
       if (turn !== this.#turn) return;
+      noticeMisread(this.#project, misread);
       for (const [lineId, about] of fresh) this.#asked.set(lineId, about);
       this.#take(ids ?? view.order, hints, directions);
     } catch (error) {
@@ -116,6 +118,26 @@ export class LineChecks {
     }
     if (ids.size) bus.emit("checks.changed", { ids });
   }
+}
+
+/** Text in another language than it is read in: one notice for the project, which mends it. @param {Misread | null} misread */
+function noticeMisread(project, misread) {
+  if (!misread) return showNotice("language");
+  const { language, speakers } = misread;
+  const [own, other] = [language, misread.read_as].map((code) => languageName(code.split("-")[0]));
+  const isOf = ({ speaker, language: named }) => !named && speakers.includes(speaker);
+  const press = () => {
+    const ids = project.lines.filter(isOf).map(({ line_id: lineId }) => lineId);
+    if (!ids.length) return project.editSettings({ language });
+    return project.edit([{ op: "set", line_ids: ids, fields: { language } }]);
+  };
+  const change = { label: t`Choose a voice engine`, press: () => byId(project.view.settings.backend ? "project-open" : "model-chip").click() };
+  return showNotice("language", {
+    kind: "warning",
+    title: speakers.length ? t`${speakers.join(", ")}: these lines look ${own}.` : t`This script looks ${own}.`,
+    text: misread.is_known ? t`It is read as ${other}.` : t`It is read as ${other}: this voice engine has no ${own}.`,
+    act: misread.is_known ? { label: t`Read as ${own}`, press } : change,
+  });
 }
 
 const SPOKEN = 3;

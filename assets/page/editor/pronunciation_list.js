@@ -227,7 +227,7 @@ export class PronunciationList {
       const found = await api.pronunciationReach(id, entry);
       if (asked !== this.#asked || id !== this.#project.id) return;
       this.#rows.reach(found);
-      if (entry && entry.written === this.#written()?.written) this.#say(reached(found.lines[found.asked], found.example, found.hints[found.asked]));
+      if (entry && entry.written === this.#written()?.written) this.#say(reached(found.lines[found.asked], entry.spoken && found.example, found.hints[found.asked]));
     } catch (error) {
       this.#showProblem(error.message);
     }

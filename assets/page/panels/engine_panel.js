@@ -7,6 +7,7 @@ import { askDialog, byId, disclose, setData, setHidden, setText } from "../core/
 import { formatBytes, formatClock, formatCount } from "../core/format.js";
 import { showError, showNotice } from "../core/notices.js";
 import { t, translateServer } from "../core/texts.js";
+import { isMissing } from "../document/document.js";
 import { EngineCards } from "./engine_cards.js";
 import { chipWords, countDown, firstVoice, isNews, licenceWords, memoryChange, readyVoices, slotWords, stateWords } from "./engine_state.js";
 
@@ -106,12 +107,14 @@ export class ProjectEngine {
 }
 
 const COUNT_MS = 1000;
+const DRAFT = "draft";
 
 /** Emits "engine.state". */
 export class EnginePanel {
   #state = null;
   #describedAt = 0;
   #isLost = false;
+  #isWarmed = false;
   #timeout = byId("model-timeout");
   #atOnce = byId("model-at-once");
   #project;
@@ -125,9 +128,11 @@ export class EnginePanel {
     this.#cards = new EngineCards(project, (title, act) => this.#ask(title, act));
     disclose(byId("model-chip"), byId("model-panel"));
     bus.on("engine.changed", (parts) => this.#take(parts));
+    bus.on("project.meta", () => this.#show());
+    bus.on("project.changed", () => this.#warm());
     bus.on("connection.lost", (error) => this.#lost(error));
     setInterval(() => this.#countDown(), COUNT_MS);
-    this.#press("model-load", t`Couldn’t load the model`, api.loadModel);
+    this.#press("model-load", t`Couldn’t load the model`, () => api.loadModel(true));
     this.#press("model-stop", t`Couldn’t stop loading`, api.cancelLoad);
     this.#press("model-unload", t`Couldn’t unload the model`, api.unloadModel);
     this.#timeout.addEventListener("change", () => this.#setTimeout());
@@ -156,6 +161,7 @@ export class EnginePanel {
     showNotice("offline");
     this.#show();
     if (isNews(parts, known)) bus.emit("engine.state", this.#state);
+    this.#warm();
   }
 
   /** @param {Error} error why the studio can't be reached */
@@ -182,7 +188,7 @@ export class EnginePanel {
     const known = [this.#wanted, ...offered].filter((name) => name !== null);
     const asked = backends.find(({ name }) => known.includes(name) && downloads[name]?.chooses);
     const about = { kind: "info", title: t`This is a quick robot voice for drafts.`, text: translateServer(reason) || null };
-    if (!reason) return showVoiceNotice(about);
+    if (!reason || backend.name !== DRAFT || this.#own) return showVoiceNotice({ text: null });
     const here = asked ? null : firstVoice(readyVoices(backends), backends, this.#languages);
     if (here) return showVoiceNotice({ ...about, ...this.#offerToUse(here) });
     const voice = asked ?? firstVoice(offered, backends, this.#languages);
@@ -233,6 +239,26 @@ export class EnginePanel {
     return new Set(named.map((code) => code.split("-")[0]));
   }
 
+  /** The engine that this project has of its own, which speaks in place of the studio's. @returns {EngineCard | undefined} */
+  get #own() {
+    const own = currentName(this.#project.view.settings.backend);
+    return this.#state.backends.find(({ name }) => name === own);
+  }
+
+  /**
+   * Load a small natural voice as soon as there is something to read, for the first press of Play. Once only, as it is
+   * unloaded again when it is idle; why it can't be loaded, that press says.
+   */
+  #warm() {
+    const { backend, backends, model } = this.#state ?? {};
+    if (!model || model.loads || model.state !== "unloaded" || this.#isWarmed || this.#own) return;
+    const card = backends.find(({ name }) => name === backend.name);
+    if (card?.large_packages || !readyVoices(backends).includes(backend.name)) return;
+    if (!this.#project.lines.some(isMissing)) return;
+    this.#isWarmed = true;
+    api.loadModel(false).catch(() => {});
+  }
+
   /** The model by now. */
   get #model() {
     return countDown(this.#state.model, performance.now() - this.#describedAt);
@@ -244,10 +270,13 @@ export class EnginePanel {
     if (this.#state.model.unload_in_s !== null) this.#facts(this.#state.engine);
   }
 
+  /** Only of the studio's own engine it is known whether it is loaded. */
   #chip({ backend, model }) {
-    setText(byId("model-title"), backend.title);
+    const own = this.#own;
+    const isOther = own !== undefined && own.name !== backend.name;
+    setText(byId("model-title"), own?.title ?? backend.title);
     setData(byId("model-chip"), "state", model.state);
-    setText(byId("model-state"), chipWords(model));
+    setText(byId("model-state"), isOther ? "" : chipWords(model));
   }
 
   #panel({ backend, model, engine }) {

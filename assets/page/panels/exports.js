@@ -345,7 +345,7 @@ export class Exports {
  */
 function findIncomplete(lines) {
   const audible = lines.filter(({ kind }) => kind !== "silence");
-  const isEmpty = ({ kind, text, state }) => kind === "speech" && !text.trim() && state !== "ready";
+  const isEmpty = ({ kind, text, state }) => kind === "speech" && !/[\p{L}\p{N}]/u.test(text) && state !== "ready";
   const written = audible.filter((line) => !isEmpty(line));
   const failed = written.filter(({ state }) => state === "failed");
   const old = written.filter(({ take, state }) => take && state !== "ready" && state !== "failed");

@@ -67,9 +67,10 @@ export class Transport {
   }
 
   /** @param {import("./player.js").Player} player */
+  /** While it waits for a line's sound, lines before it may get theirs and move it: the clock stands still. */
   showClock(player) {
     setData(this.#root, "clock_s", player.clock_s.toFixed(3));
-    setText(byId("clock-now"), formatClock(player.clock_s));
+    if (!player.waiting) setText(byId("clock-now"), formatClock(player.clock_s));
     const whole = formatClock(player.playlist.total / RATE_HZ);
     setText(byId("clock-whole"), player.playlist.exact ? whole : `≈ ${whole}`);
   }

@@ -152,7 +152,6 @@ MULTILINGUAL = ChatterboxVariant(
         wide_weight=2.5,
         languages=LANGUAGES,
         guess=guess_language,
-        asks_language=True,
         params=_guidance_params(),
     ),
 )  # fmt: skip

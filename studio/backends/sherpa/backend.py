@@ -118,7 +118,6 @@ class SherpaBackend(DownloadableModel):
             presets=model.presets,
             languages=model.languages,
             guess=self._guess,
-            asks_language=len(model.languages) > 1,
             wide_weight=3.0,
             params=_FAMILY_PARAMS.get(model.family, (_SPEED,)),
             streaming=True,

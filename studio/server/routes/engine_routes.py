@@ -17,9 +17,9 @@ model_routes = APIRouter(prefix="/studio")
 
 @model_routes.post("/model/load")
 @page_policy(Access.OWNER, request_class=RequestClass.UNCOUNTED)
-def load(studio: StudioDep) -> dict[str, Any]:
-    """Load the chosen backend's model now."""
-    studio.load_model()
+def load(studio: StudioDep, *, measure: bool = True) -> dict[str, Any]:
+    """Load the chosen backend's model now, as `Studio.load_model`."""
+    studio.load_model(measure=measure)
     return model_body(studio)
 
 

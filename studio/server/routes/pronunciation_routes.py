@@ -28,6 +28,7 @@ from studio.services.line_checks import (
     find_line_directions,
     find_pronunciation_effects,
 )
+from studio.services.misread_text import find_misread_lines
 
 MAX_LIST_BYTES = 2_000_000
 
@@ -121,7 +122,12 @@ class LineChecksBody(RequestBody):
 @line_check_routes.post("/{project_id}/hints")
 @page_policy(Access.GUEST)
 def line_checks(project: Project, body: LineChecksBody) -> Response:
-    """Check lines; the response has the warnings and stage directions of lines with any."""
+    """Check lines; the response has the warnings and stage directions of lines with any.
+
+    `misread` is what is read in another language than its own, of all lines; null if nothing is.
+    """
     asked = None if body.line_ids is None else frozenset(body.line_ids)
     directions = find_line_directions(project, asked)
-    return json_response({"hints": check_lines(project, asked), "directions": directions})
+    misread = find_misread_lines(project)
+    found = {"hints": check_lines(project, asked), "directions": directions, "misread": misread}
+    return json_response(found)

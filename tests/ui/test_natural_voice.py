@@ -1,0 +1,39 @@
+"""The first minute with a trained natural voice: nothing to decide, and the first line at once."""
+
+import pytest
+from playwright.sync_api import expect
+from ui_steps import fill
+
+from studio.backends import registry
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+SCENE = """Ann: Good morning, Bob. Did you hear the storm last night?
+Bob: I did. It took the roof off the old barn.
+Ann: Oh no! Is the horse all right?
+Maria: He is fine, only a little frightened.
+Bob: Then let us go and see what can be saved."""
+
+
+@pytest.fixture(scope="module")
+def server(server_of):
+    kokoro = registry.create("kokoro")
+    if lack := kokoro.unavailable() or kokoro.to_fetch():
+        pytest.skip(f"no trained voice is here: {lack}")
+    return server_of("natural_server.py")
+
+
+def test_plain_english_is_heard_at_once_by_voices_that_suit_the_names(page, server):
+    fill(page, SCENE, 5)
+    page.wait_for_selector("#model-chip[data-state=loaded]")
+    expect(page.locator("#model-title")).to_have_text("Kokoro")
+    page.wait_for_function("() => window.tableread.project.saving === 'saved'")
+    for name, heard in (("Ann", "woman"), ("Bob", "(man"), ("Maria", "woman")):
+        expect(page.locator("#cast > li", has_text=name)).to_contain_text(heard)
+    page.click("#play")
+    page.wait_for_function("() => window.tableread.player.first_sound_ms !== null", timeout=120_000)
+    assert page.locator(".notice").count() == 0
+    assert page.locator("#lines .line-hint:not([hidden])").count() == 0
+    notes = (server.workspace / "spoken").read_text(encoding="utf-8").split()
+    assert notes[:2] == ["line", "sound"], "nothing else was begun before the first sound"
+    page.evaluate("() => window.tableread.playback.stop()")
