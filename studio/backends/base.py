@@ -64,6 +64,7 @@ class Preset:
         languages: In which it was made; empty for all of the backend's.
         gender: "woman", "man" or "child", as it sounds; empty where nobody says.
         age: "young" or "old"; empty where nobody says.
+        sound: Words for what is measured, as `describe_sound` has them.
     """
 
     preset_id: str
@@ -71,6 +72,12 @@ class Preset:
     languages: tuple[str, ...] = ()
     gender: str = ""
     age: str = ""
+    sound: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The label without who it is: "Heart" of "Heart (woman)"."""
+        return self.label.partition(" (")[0]
 
     @property
     def only_language(self) -> str | None:

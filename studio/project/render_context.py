@@ -21,6 +21,7 @@ from studio.backends.base import (
     canonical_name,
 )
 from studio.backends.registry import describe_engines
+from studio.backends.voice_names import VoiceNames
 from studio.dialog.directions import cut_directions, directed_mood
 from studio.dialog.model import (
     Dialog,
@@ -36,6 +37,7 @@ from studio.dialog.planning import (
     MOOD,
     NO_SETTINGS,
     PlanCheck,
+    VOICE,
     SpeechSegment,
     split_plain_lines,
 )
@@ -571,6 +573,7 @@ class VoiceResolver:
         Raises:
             StorageFailed: The library can't be read.
         """
+        document = self._cast_by_lines(document, before)
         known = _find_new_names(document, before)
         room = MAX_CAST_NAMES - len(document.first_names)
         if not known.new or room <= 0:
@@ -591,13 +594,42 @@ class VoiceResolver:
         first_names = {**document.first_names, **dict(islice(named.items(), room))}
         return replace(document, first_names=first_names)
 
+    def _cast_by_lines(self, document: Document, before: Document) -> Document:
+        """Give characters the voices that new lines name for them; these name them no more.
+
+        A voice of another engine is kept for scenes of that one, and its lines go on naming it.
+        """
+        lines, cast, given = dict(document.lines), dict(document.cast), dict(document.characters)
+        backend = self.find_backend(document)
+        names, done = VoiceNames(self._deps.library, backend), set[str]()
+        for line in document:
+            if VOICE not in line.params or before.lines.get(line.line_id) is line:
+                continue
+            found, name = names.find(str(line.params[VOICE])), line.speaker or ""
+            if found is None:
+                continue
+            if isinstance(found, str) or found[0] is backend:
+                params = {key: one for key, one in line.params.items() if key != VOICE}
+                lines[line.line_id] = replace(line, params=params)
+            if name_key(name) in done:
+                continue
+            done.add(name_key(name))
+            cast = {key: one for key, one in cast.items() if name_key(key) != name_key(name)}
+            if isinstance(found, str):
+                cast[name] = found
+            else:
+                character = given.get(name_key(name), PLAIN)
+                voices = {**character.voices, found[0].name: found[1].preset_id}
+                given[name_key(name)] = replace(character, voices=voices)
+        return replace(document, lines=lines, cast=cast, characters=given) if done else document
+
     def find_notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
         """Notices about how the voices would speak a dialog, with line numbers.
 
         Raises:
             StorageFailed: The library can't be read.
         """
-        can = self.find_backend(document).capabilities
+        can, whole = self.find_backend(document).capabilities, dialog
         cast = self.build_cast(document).freeze()
         spoken = PronunciationRules(document.pronunciations.values()).spoken
         plain: list[SpeechSegment] = []
@@ -611,7 +643,8 @@ class VoiceResolver:
             pronounce=spoken,
         )
         segments = sorted((*plain, *planned.segments), key=attrgetter("line_number"))
-        return planned.notices + cast.find_notices(segments, can.voice_kinds())
+        named = VoiceNames(self._deps.library, self.find_backend(document)).cast(whole)[1]
+        return (*named, *planned.notices, *cast.find_notices(segments, can.voice_kinds()))
 
     def find_backend(self, document: Document) -> Backend:
         """The project's backend, or the studio's own if the project names an unknown one."""

@@ -67,6 +67,13 @@ class VoiceTraits:
         return self.reluctance if fits else _AGAINST_THE_EAR
 
 
+_MIDDLE = {
+    "pitch": {"woman": (176.0, 195.0), "man": (106.0, 130.0)},
+    "pace": (4.45, 5.1),
+    "level": (-24.0, math.inf),
+    "treble": (-math.inf, -12.0),
+}
+
 _FITTING = {"woman": ("woman",), "man": ("man",), "child": ("child", "woman")}
 
 DescribeVoice = Callable[[str], VoiceTraits]

@@ -39,7 +39,7 @@ from studio.dialog.model import (
     paragraph,
     with_place,
 )
-from studio.dialog.planning import FILE_NAME, LINE_ID, MAX_DURATION
+from studio.dialog.planning import FILE_NAME, LINE_ID, MAX_DURATION, VOICE
 from studio.dialog.script import parse_header
 from studio.dialog.tags import cut_pauses
 from studio.errors import ScriptError
@@ -493,6 +493,9 @@ class _Table:
         for column, cells in values.items():
             heading = self._headings[column]
             key = heading.removeprefix(PARAM_PREFIX).strip()
+            if heading.casefold() == VOICE and self._columns.get(Role.SPEAKER, column) != column:
+                found[column] = VOICE  # beside the one of the speakers
+                continue
             if role_of(heading) is not None or column == self._columns[Role.TEXT]:
                 continue
             if column in self._translations:
