@@ -190,6 +190,14 @@ class Capabilities:
                 return EngineVoice(one.preset_id, one.label, one.only_language)
         return None
 
+    def name_automatic(self, chosen: str, language: str | None) -> str:
+        """What the built-in voice is called that a name chooses."""
+        if not self.builtin_voice:
+            return "No voice yet"
+        if self.describe_builtin is None:
+            return "Auto voice"
+        return f"Auto: {self.describe_builtin(chosen, language).label}"
+
     def voice_kinds(self) -> VoiceKinds:
         """Which voices it can make."""
         return VoiceKinds(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from difflib import get_close_matches
 from operator import attrgetter
 
@@ -10,7 +10,7 @@ from studio.backends.base import Backend, Preset, canonical_name
 from studio.backends.registry import list_naming_backends
 from studio.dialog.model import Line, Notice, Speech, name_key
 from studio.dialog.planning import VOICE
-from studio.errors import BadInput, NotFound, StudioError
+from studio.errors import BadInput, NotFound
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import EngineVoice
 
@@ -34,43 +34,32 @@ class VoiceNames:
             return speaker.speaker_id
         engine, slash, name = written.partition("/")
         wanted = canonical_name(name_key(engine.strip()))
-        for one in self._list_engines():
+        for one in (self._backend, *list_naming_backends()):
             if not slash or wanted in (one.name, name_key(one.title)):
                 if (preset := _find_preset(one, name if slash else written)) is not None:
                     return one, preset
         return None
 
-    def get(self, written: str) -> str | EngineVoice:
-        """Whom a name means, as a cast has it.
+    def get(self, written: str, remedy: str | None = None) -> str | EngineVoice:
+        """Whom a name means, as a cast has it; the remedy is what to do if it means nobody.
 
         Raises:
-            BadInput: A voice of another engine.
-            NotFound: Nobody; the message has the nearest names.
+            BadInput: It is a voice of another engine.
+            NotFound: Nobody has it; the message has the nearest names.
         """
-        match self.find(written):
-            case str(speaker_id):
-                return speaker_id
-            case (engine, preset) if engine.name == self._backend.name:
-                return EngineVoice(preset.preset_id, preset.label, preset.only_language)
-        raise self.explain_missing(written)
-
-    def explain_missing(self, written: str, remedy: str | None = None) -> BadInput | NotFound:
-        """Why a name that the scene's engine hasn't is nobody's here; a remedy for the message."""
-        if isinstance(found := self.find(written), tuple):
-            title, own = found[0].title, self._backend.title
-            return BadInput(
-                f"“{found[1].label}” is a voice of {title}, and one engine speaks all of a scene, "
-                f"here {own}. Choose {title}, or another voice."
+        found, own = self.find(written), self._backend
+        if found is None:
+            remedy = remedy or f"The command “voices list {own.name}” prints those of {own.title}."
+            raise NotFound(f"There is no voice “{written}”{self._hint_at(written)}. {remedy}")
+        if isinstance(found, str):
+            return found
+        engine, preset = found
+        if engine.name != own.name:
+            raise BadInput(
+                f"“{preset.label}” is a voice of {engine.title}, and one engine speaks all of a "
+                f"scene, here {own.title}. Choose {engine.title}, or another voice."
             )
-        known = {name_key(one.name): one.name for one in self._library.list()}
-        for one in self._backend.capabilities.presets:
-            known |= {name_key(spell(one)): one.label for spell in _SPELLINGS}
-        near = get_close_matches(name_key(written.rpartition("/")[2]), known)
-        labels = dict.fromkeys(known[one] for one in near)
-        hint = f"; there is “{'” and “'.join(labels)}”" if labels else ""
-        own = self._backend
-        remedy = remedy or f"The command “voices list {own.name}” prints those of {own.title}."
-        return NotFound(f"There is no voice “{written}”{hint}. {remedy}")
+        return EngineVoice(preset.preset_id, preset.label, preset.only_language)
 
     def cast(self, lines: Iterable[Line]) -> tuple[dict[str, str | EngineVoice], list[Notice]]:
         """The voices that lines name for their speakers, such as `[Zed | voice:Heart]`.
@@ -80,26 +69,29 @@ class VoiceNames:
             of those that can't.
         """
         found: dict[str, str | EngineVoice] = {}
-        notices: dict[tuple[str, str], Notice | None] = {}
+        notices: dict[tuple[str, object], Notice | None] = {}
         for line in lines:
             if not isinstance(line, Speech) or VOICE not in line.params:
                 continue
-            written, key = str(line.params[VOICE]), name_key(line.speaker)
+            key, written, fault = name_key(line.speaker), line.params[VOICE], ""
             if (key, written) in notices:
                 continue
-            fault: StudioError | str | None = None
             try:
-                if found.setdefault(key, voice := self.get(written)) != voice:
+                if found.setdefault(key, voice := self.get(str(written))) != voice:
                     fault = f"“{written}” is left out, as one voice speaks all of a character."
             except (BadInput, NotFound) as error:
-                fault = error
-            told = f"{line.speaker}: {fault}"
-            notices[key, written] = Notice(told, line.line_number) if fault else None
+                fault = str(error)
+            told = Notice(f"{line.speaker}: {fault}", line.line_number)
+            notices[key, written] = told if fault else None
         return found, list(filter(None, notices.values()))
 
-    def _list_engines(self) -> Iterator[Backend]:
-        yield self._backend
-        yield from list_naming_backends()
+    def _hint_at(self, written: str) -> str:
+        known = {name_key(one.name): one.name for one in self._library.list()}
+        for one in self._backend.capabilities.presets:
+            known |= {name_key(spell(one)): one.label for spell in _SPELLINGS}
+        near = get_close_matches(name_key(written.rpartition("/")[2]), known)
+        labels = dict.fromkeys(known[one] for one in near)
+        return f"; there is “{'” and “'.join(labels)}”" if labels else ""
 
 
 def _find_preset(backend: Backend, written: str) -> Preset | None:

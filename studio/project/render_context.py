@@ -52,7 +52,7 @@ from studio.project.document import (
     ProjectLine,
     ProjectSettings,
 )
-from studio.project.draft import MAX_CAST_NAMES
+from studio.project.draft import MAX_CAST_NAMES, DocumentDraft
 from studio.project.word_timing import WordTimer
 from studio.storage.disk import hash_file
 from studio.storage.file_cache import FileCache
@@ -137,7 +137,7 @@ class VoiceFingerprints:
             else:
                 chosen = first_names.get(key, name)
                 mark = _fingerprint_builtin(chosen, by_name=by_name)
-                title = _name_automatic(can, chosen, document.settings.language)
+                title = can.name_automatic(chosen, document.settings.language)
                 marks[key] = VoiceFingerprint(name, "built-in", mark, title=title)
         return marks
 
@@ -365,14 +365,6 @@ def _assign(
     return {**engine_voices, **cast}
 
 
-def _name_automatic(can: Capabilities, chosen: str, language: str | None) -> str:
-    if not can.builtin_voice:
-        return "No voice yet"
-    if can.describe_builtin is None:
-        return "Auto voice"
-    return f"Auto: {can.describe_builtin(chosen, language).label}"
-
-
 def choose_stable_seed(line: ProjectLine, settings_seed: int | None) -> int:
     """The seed of a line that is rendered without a request for a new one."""
     if line.seed is not None:
@@ -562,7 +554,7 @@ class VoiceResolver:
         """What the automatic voice of a name is called."""
         chosen = {name_key(one): first for one, first in document.first_names.items()}
         can = self.find_backend(document).capabilities
-        return _name_automatic(can, chosen.get(name_key(name), name), document.settings.language)
+        return can.name_automatic(chosen.get(name_key(name), name), document.settings.language)
 
     def cast_new_names(self, document: Document, before: Document) -> Document:
         """A document in which the automatic voices of new characters are unlike the others'.
@@ -597,31 +589,27 @@ class VoiceResolver:
     def _cast_by_lines(self, document: Document, before: Document) -> Document:
         """Give characters the voices that new lines name for them; these name them no more.
 
-        A voice of another engine is kept for scenes of that one, and its lines go on naming it.
+        A voice of another engine is kept for its scenes, and its lines go on naming it.
         """
-        lines, cast, given = dict(document.lines), dict(document.cast), dict(document.characters)
-        backend = self.find_backend(document)
-        names, done = VoiceNames(self._deps.library, backend), set[str]()
-        for line in document:
-            if VOICE not in line.params or before.lines.get(line.line_id) is line:
-                continue
-            found, name = names.find(str(line.params[VOICE])), line.speaker or ""
+        lines = [line for line in document if VOICE in line.params]
+        naming = [line for line in lines if before.lines.get(line.line_id) is not line]
+        if not naming:
+            return document
+        backend, draft = self.find_backend(document), DocumentDraft(document)
+        names = VoiceNames(self._deps.library, backend)
+        for line in reversed(naming):  # so that a character's first one has the last word
+            found, speaker = names.find(str(line.params[VOICE])), line.speaker or ""
             if found is None:
                 continue
-            if isinstance(found, str) or found[0] is backend:
-                params = {key: one for key, one in line.params.items() if key != VOICE}
-                lines[line.line_id] = replace(line, params=params)
-            if name_key(name) in done:
-                continue
-            done.add(name_key(name))
-            cast = {key: one for key, one in cast.items() if name_key(key) != name_key(name)}
-            if isinstance(found, str):
-                cast[name] = found
-            else:
-                character = given.get(name_key(name), PLAIN)
-                voices = {**character.voices, found[0].name: found[1].preset_id}
-                given[name_key(name)] = replace(character, voices=voices)
-        return replace(document, lines=lines, cast=cast, characters=given) if done else document
+            draft.cast_voice(speaker, found if isinstance(found, str) else None)
+            if not isinstance(found, str):
+                had = document.find_character(speaker).voices
+                voices = {**had, found[0].name: found[1].preset_id}
+                draft.change_character(speaker, {"voices": voices})
+            if isinstance(found, str) or found[0].name == backend.name:
+                params = {name: one for name, one in line.params.items() if name != VOICE}
+                draft.update_line(line.line_id, params=params)
+        return draft.finish()
 
     def find_notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
         """Notices about how the voices would speak a dialog, with line numbers.

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -125,6 +126,7 @@ class RenderJobs:
             tries=options.tries,
             levels_db={key: one.level_db for key, one in options.characters.items()},
             pans={key: one.pan for key, one in options.characters.items()},
+            name_automatic=partial(capabilities.name_automatic, language=None),
         )
         # Held while it runs, so that no process takes the folder for an old one.
         lock = FileLock(folder / LOCK_FILE, timeout=0, thread_local=False)

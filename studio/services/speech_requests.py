@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +158,7 @@ class SpeechStream:
             tries=options.tries,
             levels_db={key: one.level_db for key, one in options.characters.items()},
             pans={key: one.pan for key, one in options.characters.items()},
+            name_automatic=partial(capabilities.name_automatic, language=None),
             survives_full_disk=not needs_files,
         )
         self.render = Render(studio.engine, spec)

@@ -67,14 +67,29 @@ class VoiceTraits:
         return self.reluctance if fits else _AGAINST_THE_EAR
 
 
-_MIDDLE = {
-    "pitch": {"woman": (176.0, 195.0), "man": (106.0, 130.0)},
-    "pace": (4.45, 5.1),
-    "level": (-24.0, math.inf),
-    "treble": (-math.inf, -12.0),
-}
-
 _FITTING = {"woman": ("woman",), "man": ("man",), "child": ("child", "woman")}
+
+_PITCH_WORDS = {"woman": (176, "low", 195, "high"), "man": (105, "low", 130, "high")}
+_OTHER_WORDS = ((4.4, "slow", 5.1, "quick"), (-24, "soft", None, ""), (None, "", -12, "bright"))
+
+
+def describe_sound(gender: str, pitch_hz: float | None, *others: float | None) -> tuple[str, ...]:
+    """Words for how a voice sounds beside others of its gender.
+
+    Args:
+        gender: As in `VoiceTraits`.
+        pitch_hz: The usual one; here and below None where it isn't known.
+        others: Syllables a second, loudness in LUFS, and what lies above 3 kHz in dB of all.
+    """
+    found = []
+    bounds = (_PITCH_WORDS.get(gender, (None, "", None, "")), *_OTHER_WORDS)
+    for value, (least, below, most, above) in zip((pitch_hz, *others), bounds, strict=False):
+        if value is not None and least is not None and value <= least:
+            found.append(below)
+        elif value is not None and most is not None and value >= most:
+            found.append(above)
+    return tuple(found)
+
 
 DescribeVoice = Callable[[str], VoiceTraits]
 """How the voice sounds that a name chooses on one engine."""

@@ -465,10 +465,10 @@ def named_voice(studio: Studio, backend: Backend, written: str, *, any_name: boo
     has_others = studio.speakers.list() or backend.capabilities.presets
     if backend.capabilities.builtin_voice and not has_others:
         return Voice(name)
-    raise VoiceNames(studio.speakers, backend).explain_missing(name, _REMEDY)
-
-
-_REMEDY = "GET /v1/audio/voices lists those there are; a recording in ref_audio gives another."
+    remedy = "GET /v1/audio/voices lists those there are; a recording in ref_audio gives another."
+    # It was found by no name that it may have here, so this says why.
+    voice = VoiceNames(studio.speakers, backend).get(name, remedy)
+    return Cast(studio.speakers, {}, {name: voice}).load_voice(name)
 
 
 def _find_voice(studio: Studio, backend: Backend, name: str) -> Voice | None:
