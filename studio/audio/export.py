@@ -29,7 +29,13 @@ from studio.audio.encode import (
     mp3_settings,
     parse_format,
 )
-from studio.audio.file_tags import FileTags, append_to_wav, encode_wav_tags, write_id3, write_riff_head
+from studio.audio.file_tags import (
+    FileTags,
+    append_to_wav,
+    encode_wav_tags,
+    write_id3,
+    write_riff_head,
+)
 from studio.audio.formats import AudioFormat
 from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
@@ -43,9 +49,7 @@ from studio.storage.zip_members import ZipWriter, build_zip_info
 _MAX_WAV_BYTES = 0xFFFF_FF00  # its header counts in 32 bits
 
 
-def _add_file(
-    archive: zipfile.ZipFile, name: str, source: BinaryIO, chunks: bytes = b""
-) -> None:
+def _add_file(archive: zipfile.ZipFile, name: str, source: BinaryIO, chunks: bytes = b"") -> None:
     """Copy a file from its beginning, stored as it is; a WAV with these chunks at its end."""
     info = _build_public_info(name)
     # Known beforehand, so a file above 2 GB gets large fields.

@@ -60,7 +60,9 @@ def parse_voice(text: str) -> tuple[str, Path | str]:
     """
     name, equals, path = text.partition("=")
     if not (name.strip() and equals and path.strip()):
-        raise SettingError(f"--voice {text} can't be used: write --voice NAME=SAMPLE or NAME=VOICE.")
+        raise SettingError(
+            f"--voice {text} can't be used: write --voice NAME=SAMPLE or NAME=VOICE."
+        )
     sample = Path(path.strip())
     return name.strip(), sample if sample.suffix or sample.is_file() else path.strip()
 

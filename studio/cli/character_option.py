@@ -37,7 +37,9 @@ def parse_character(text: str) -> tuple[str, Character]:
 def check_characters(characters: Iterable[Character], backend: Backend) -> None:
     """Check the parameters of characters."""
     for one in characters:
-        params = {key: value for key, value in one.params.items() if key not in (MOOD, INSTRUCT, VOICE)}
+        params = {
+            key: value for key, value in one.params.items() if key not in (MOOD, INSTRUCT, VOICE)
+        }
         backend.capabilities.check_params(backend.title, params)
 
 

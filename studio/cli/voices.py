@@ -124,7 +124,10 @@ def _list_presets(backend: Backend, as_json: bool) -> int:
         return 0
     _print_table(
         ("VOICE", "ID", "LANGUAGES", "SOUND"),
-        ((one.label, one.preset_id, ", ".join(one.languages), ", ".join(one.sound)) for one in presets),
+        (
+            (one.label, one.preset_id, ", ".join(one.languages), ", ".join(one.sound))
+            for one in presets
+        ),
     )
     return 0
 

@@ -36,8 +36,8 @@ from studio.dialog.planning import (
     LINE_ID,
     MOOD,
     NO_SETTINGS,
-    PlanCheck,
     VOICE,
+    PlanCheck,
     SpeechSegment,
     split_plain_lines,
 )

@@ -62,7 +62,7 @@ class VoiceTraits:
         return 1 - semitones / 2
 
     def measure_misfit(self, gender: str, age: str = "") -> float:
-        """How ill it fits a name of a usual gender and age, as a number of voices that sound the same.
+        """How ill it fits a name's gender and age, as a number of voices that sound the same.
 
         A child's is high, and one of old people low, as far as there are such voices.
         """

@@ -16,10 +16,13 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _PLAIN = str.maketrans("łøđðıßæœ", "loddisao")
 _AGE = re.compile(r"[,(]\s*(?:[^\W\d_]+,\s*)?(\d{1,3})s?\s*\)?$")
 _CHILDREN, _OLD = range(3, 13), 60  # below 3 it numbers extras: "Guard (2)"
-_OLD_WORDS = frozenset(
-    "abuela abuelo babcia dziadek elderly gramps gran granddad grandfather grandma grandmother "
-    "grandpa grand-pere granny nana nonna nonno old oma opa".split()
+_ELDERS = (
+    "abuela abuelo babcia dziadek elderly gramps gran granddad grandfather grandma grandmother"
 )
+_OLD_WORDS = {
+    *_ELDERS.split(),
+    *["grandpa", "grand-pere", "granny", "nana", "nonna", "nonno", "old", "oma", "opa"],
+}
 
 
 def usual_age(name: str) -> str:

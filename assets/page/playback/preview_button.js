@@ -32,10 +32,9 @@ export class PreviewButton {
     this.#unlock();
     try {
       const found = await find(fetching.signal);
-      const parts = Array.isArray(found) ? found : [found];
-      const first = await parts[0];
+      const first = Array.isArray(found) ? await found[0] : found;
       if (asked !== this.#asked) return;
-      this.#rest = parts.slice(1);
+      this.#rest = Array.isArray(found) ? found.slice(1) : [];
       await this.#play(first);
     } catch (fault) {
       if (asked === this.#asked) this.hush();

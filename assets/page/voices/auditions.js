@@ -31,7 +31,7 @@ export class Auditions {
 
   /** Forget all, as what voices sound like may change. */
   clear() {
-    for (const key of [...this.#made.keys()]) this.#drop(key);
+    for (const key of this.#made.keys()) this.#drop(key);
   }
 
   #drop(key) {

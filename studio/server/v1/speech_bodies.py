@@ -477,7 +477,7 @@ def _find_voice(studio: Studio, backend: Backend, name: str) -> Voice | None:
         case str():
             return Cast(studio.speakers, {}).load_voice(name)
         case (engine, preset) if engine.name == backend.name:
-            return Voice(name, preset=preset.preset_id)
+            return Voice(name.rpartition("/")[2].strip(), preset=preset.preset_id)
     return None
 
 
