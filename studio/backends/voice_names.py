@@ -35,9 +35,10 @@ class VoiceNames:
         engine, slash, name = written.partition("/")
         wanted = canonical_name(name_key(engine.strip()))
         for one in (self._backend, *list_naming_backends()):
-            if not slash or wanted in (one.name, name_key(one.title)):
-                if (preset := _find_preset(one, name if slash else written)) is not None:
-                    return one, preset
+            is_asked = not slash or wanted in (one.name, name_key(one.title))
+            preset = _find_preset(one, name if slash else written) if is_asked else None
+            if preset is not None:
+                return one, preset
         return None
 
     def get(self, written: str, remedy: str | None = None) -> str | EngineVoice:

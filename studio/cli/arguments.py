@@ -150,8 +150,8 @@ def _add_speech(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VOICE",
         action="append",
         default=[],
-        help="a speaker's voice: a sample, or a name such as Heart or kokoro/Heart, as `voices list "
-        "kokoro` prints them; may be given several times",
+        help="a speaker's voice: a sample, or a name that `voices list ENGINE` prints, such as "
+        "Heart or kokoro/Heart; may be given several times",
     )
     parser.add_argument(
         "--character",

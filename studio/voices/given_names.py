@@ -16,13 +16,10 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _PLAIN = str.maketrans("łøđðıßæœ", "loddisao")
 _AGE = re.compile(r"[,(]\s*(?:[^\W\d_]+,\s*)?(\d{1,3})s?\s*\)?$")
 _CHILDREN, _OLD = range(3, 13), 60  # below 3 it numbers extras: "Guard (2)"
-_ELDERS = (
-    "abuela abuelo babcia dziadek elderly gramps gran granddad grandfather grandma grandmother"
+_ELDER = re.compile(
+    "abuel[ao]|babcia|dziadek|elderly|gramps|gran(?:ny)?|grand?-?(?:dad|father|ma|mother|pa|pere)"
+    "|nana|nonn[ao]|old|oma|opa"
 )
-_OLD_WORDS = {
-    *_ELDERS.split(),
-    *["grandpa", "grand-pere", "granny", "nana", "nonna", "nonno", "old", "oma", "opa"],
-}
 
 
 def usual_age(name: str) -> str:
@@ -41,7 +38,7 @@ def usual_age(name: str) -> str:
     words = {_fold(word) for word in _WORD.findall(name)}
     if any(_read_names().get(word, {}).get(_ANY) == "child" for word in words):
         return "child"
-    return "old" if words & _OLD_WORDS else ""
+    return "old" if any(map(_ELDER.fullmatch, words)) else ""
 
 
 def usual_gender(name: str, language: str | None = None) -> str:
