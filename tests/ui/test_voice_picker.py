@@ -232,3 +232,81 @@ def test_a_voice_is_heard_though_the_list_is_asked_for_twice_while_it_opens(page
     page.wait_for_selector("#voice-picker[data-heard]")
     page.keyboard.press("Escape")
     page.request.delete(studio_url(page, f"speakers/{added['speaker_id']}"))
+
+
+def test_the_search_ends_with_its_character_and_what_is_hidden_is_neither_heard_nor_given(
+    page, write, presses
+):
+    write(SCENE, 4)
+    open_picker(page, "Ida")
+    page.select_option("#picker-engine", "draft")
+    page.fill("#picker-search", "robert")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function(HEARD, arg="engine/draft/robert")
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_selector("#picker-title:has-text('Tom')")
+    assert page.input_value("#picker-search") == ""
+    assert page.input_value("#picker-engine") == "draft"
+    page.wait_for_selector(".pick[data-key='engine/draft/robert'] .pick-now:has-text('Ida has it')")
+    presses.hear_next()
+    page.fill("#picker-search", "no such voice")
+    page.wait_for_selector("#picker-count:has-text('No matching voices')")
+    assert page.is_disabled("#picker-use")
+    asked = len(presses.heard)
+    before = page.evaluate("() => document.getElementById('voice-picker').dataset.heard")
+    for key in ("ArrowDown", "ArrowUp", "Shift+Enter"):
+        page.keyboard.press(key)
+    drawn(page)
+    assert page.inner_text("#picker-title") == "Voice for Tom"
+    assert "tom" not in page.evaluate(CHARACTERS)
+    assert len(presses.heard) == asked
+    assert page.evaluate("() => document.getElementById('voice-picker').dataset.heard") == before
+
+
+def test_a_voice_that_was_heard_is_kept_and_the_next_is_made_meanwhile(page, write, presses):
+    write("Ida: We should have left an hour ago.", 1)
+    open_picker(page, "Ida")
+    presses.hear_next()
+    page.click(".pick[data-key='engine/draft/m8'] .pick-open")
+    presses.hear_next()
+    second = page.locator(".pick[data-key='engine/draft/m8'] + .pick").get_attribute("data-key")
+    while ("Ida", second) not in {one[:2] for one in presses.heard}:
+        page.wait_for_timeout(10)
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function(HEARD, arg=second)
+    page.keyboard.press("ArrowUp")
+    page.wait_for_function(HEARD, arg="engine/draft/m8")
+    voices = [voice for _, voice, _ in presses.heard]
+    assert len(voices) == len(set(voices)), "each was made once"
+
+
+def test_words_for_what_is_measured_find_voices(page, write, presses):
+    write(SCENE, 4)
+    open_picker(page, "Tom")
+    presses.hear_next()
+    if not page.locator("#picker-engine option[value=kokoro]").count():
+        pytest.skip("Kokoro can't run here")
+    page.select_option("#picker-engine", "kokoro")
+    offered = page.locator("#picker-language option").all_inner_texts()
+    assert len(offered) < 14, "those of the shown engine"
+    assert {"American English", "British English"} <= set(offered)
+    found = ".pick-name"
+    for words, expected in (
+        ("american man", {"Adam (man)", "Onyx (man)"}),
+        ("low british woman", {"Emma (woman)", "Lily (woman)"}),
+        ("bf_emma", {"Emma (woman)"}),
+    ):
+        page.fill("#picker-search", words)
+        drawn(page)
+        names = set(page.locator(found).all_inner_texts())
+        assert expected <= names, words
+        assert not any(
+            ("(woman)" in one) != ("woman" in words) for one in names if words[:2] != "bf"
+        )
+    page.fill("#picker-search", "")
+    page.select_option("#picker-language", "en-GB")
+    page.select_option("#picker-sound", "low")
+    drawn(page)
+    assert set(page.locator(found).all_inner_texts()) == {
+        "Emma (woman)", "Lily (woman)", "Lewis (man)",
+    }  # fmt: skip

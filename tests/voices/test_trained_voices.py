@@ -34,7 +34,7 @@ def test_names_are_spoken_by_a_voice_of_their_gender() -> None:
     for name in (*WOMEN, *MEN):
         chosen = choose_voice_names([name], {}, engines, "en-US").get(name, name)
         voice = kokoro.condition(Voice(name, first_name=chosen))
-        request = SpeechRequest("We should have left an hour ago.", voice, language="en-US")
+        request = SpeechRequest("Only me, I am afraid.", voice, language="en-US")
         sound = Clip(np.concatenate(list(kokoro.speak(request))), STUDIO_RATE_HZ)
         pitch_hz = estimate_fundamental_hz(sound) or 0.0
         if (pitch_hz > BETWEEN_HZ) != (name in WOMEN):
