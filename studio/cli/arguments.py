@@ -269,7 +269,7 @@ def _add_voices(parser: argparse.ArgumentParser) -> None:
         "engine",
         metavar="ENGINE",
         nargs="?",
-        help="a name that `voices list` shows, such as kitten",
+        help="a name that `voices list` shows, such as kitten; list: the names of its voices",
     )
     parser.add_argument(
         "--recognisers", action="store_true", help="list: only the recognisers, which check words"
