@@ -314,9 +314,9 @@ export class VoicePicker {
       row.toggleAttribute("data-selected", row.dataset.key === this.#at);
       for (const button of row.querySelectorAll("button")) button.tabIndex = row === chosen ? 0 : -1;
     }
-    const voice = this.#found.voices.find((one) => one.key === this.#at);
+    const voice = this.#shown.find((one) => one.key === this.#at);
     const engine = this.#engineOf(this.#at);
-    const usable = this.#shown.includes(voice) && !engine?.to_fetch;
+    const usable = Boolean(voice) && !engine?.to_fetch;
     for (const id of ["picker-use", "picker-then"]) byId(id).disabled = !usable;
     const note = noteOn(voice, engine, this.#found, this.#speaker);
     setText(byId("picker-note"), note);
