@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import tempfile
@@ -10,7 +11,8 @@ import wave
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from string import Formatter
 from typing import BinaryIO
@@ -27,7 +29,13 @@ from studio.audio.encode import (
     mp3_settings,
     parse_format,
 )
-from studio.audio.file_tags import FileTags, append_to_wav, encode_wav_tags, write_id3
+from studio.audio.file_tags import (
+    FileTags,
+    append_to_wav,
+    encode_wav_tags,
+    write_id3,
+    write_riff_head,
+)
 from studio.audio.formats import AudioFormat
 from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
@@ -41,13 +49,17 @@ from studio.storage.zip_members import ZipWriter, build_zip_info
 _MAX_WAV_BYTES = 0xFFFF_FF00  # its header counts in 32 bits
 
 
-def _add_file(archive: zipfile.ZipFile, name: str, source: BinaryIO) -> None:
-    """Copy a file from its beginning, stored as it is."""
+def _add_file(archive: zipfile.ZipFile, name: str, source: BinaryIO, chunks: bytes = b"") -> None:
+    """Copy a file from its beginning, stored as it is; a WAV with these chunks at its end."""
     info = _build_public_info(name)
-    info.file_size = source.seek(0, 2)  # known beforehand, so a file above 2 GB gets large fields
+    # Known beforehand, so a file above 2 GB gets large fields.
+    info.file_size = source.seek(0, 2) + len(chunks)
     source.seek(0)
     with archive.open(info, "w") as target:
+        if chunks:
+            source.seek(target.write(write_riff_head(info.file_size)))
         shutil.copyfileobj(source, target, 1 << 20)
+        target.write(chunks)
 
 
 def check_wav_size(size_bytes: int) -> None:
@@ -65,6 +77,7 @@ def add_wav(
     name: str,
     pieces: Iterable[bytes],
     n_samples: int,
+    chunks: bytes = b"",
     *,
     deflated: bool = False,
 ) -> None:
@@ -75,6 +88,7 @@ def add_wav(
         name: Of the member.
         pieces: s16le, together `n_samples`.
         n_samples: Known beforehand, since nothing can be completed in a zip.
+        chunks: Behind the sound.
         deflated: Worth its time where most of it is silence.
 
     Raises:
@@ -83,11 +97,16 @@ def add_wav(
     check_wav_size(2 * n_samples)
     info = _build_public_info(name)
     info.compress_type = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
-    info.file_size = 2 * n_samples
-    with archive.open(info, "w") as target, wave.open(target, "wb") as sound:
+    head = io.BytesIO()
+    with wave.open(head, "wb") as sound:
         sound.setparams((1, 2, STUDIO_RATE_HZ, n_samples, "NONE", ""))
-        for piece in pieces:
-            sound.writeframesraw(piece)
+        sound.writeframesraw(b"")
+        header = head.getvalue()
+    info.file_size = len(header) + 2 * n_samples + len(chunks)
+    begin = write_riff_head(info.file_size)
+    with archive.open(info, "w") as target:
+        for piece in chain((begin, header[len(begin) :]), pieces, (chunks,)):
+            target.write(piece)
 
 
 def _build_public_info(name: str) -> zipfile.ZipInfo:
@@ -127,6 +146,9 @@ class Caption:
         written: The whole line's text, of which `text` may be a part, with pronunciations.
         is_whole: Whether `text` is said of that whole line.
         params: What the line sets for itself, such as its id and the name of its file.
+        engine: What spoke it: its name, in a described scene for people; empty for a recording.
+        model: The engine's model and revision; empty where another one may have spoken.
+        voice: Whose voice that was, likewise.
     """
 
     line_number: int | None = None
@@ -139,6 +161,9 @@ class Caption:
     written: str | None = None
     is_whole: bool = False
     params: Mapping[str, ParamValue] = field(default_factory=dict)
+    engine: str = ""
+    model: str = ""
+    voice: str = ""
 
     @property
     def own_id(self) -> str:
@@ -186,6 +211,13 @@ class FileForm:
         """What stands behind the sound of the scene's WAV."""
         return encode_wav_tags(self.tags, STUDIO_RATE_HZ) if self.wav_tags else b""
 
+    def encode_part_tags(self, *captions: Caption) -> bytes:
+        """The same of the WAV of what one speaker says."""
+        engines = tuple(dict.fromkeys(one.engine for one in captions if one.engine))
+        if not engines or not self.wav_tags:
+            return b""
+        return _encode_part_tags(self.tags.title, captions[0].speaker or "", engines)
+
     def rate_hz(self, audio_format: AudioFormat) -> int:
         """The sample rate of a file."""
         if audio_format is AudioFormat.MP3:
@@ -197,6 +229,11 @@ class FileForm:
     def mp3_settings(self) -> Mp3Settings:
         """How an MP3 is encoded."""
         return self.mp3 if self.kbps is None else mp3_settings(self.kbps)
+
+
+@lru_cache(maxsize=1_000)  # a speaker's lines have the same
+def _encode_part_tags(title: str, speaker: str, engines: tuple[str, ...]) -> bytes:
+    return encode_wav_tags(FileTags(title, (speaker,), engines=engines), STUDIO_RATE_HZ)
 
 
 NO_FORM = FileForm()
@@ -278,11 +315,12 @@ def export_zip(
     chunks = form.encode_wav_tags()
     check_wav_size(2 * channels * timeline.n_samples + len(chunks))
     named = name_files(timeline, captions, form.names)
+    part_tags = {idx: form.encode_part_tags(one) for idx, one in captions.items()}
     with open_atomic(path) as file, ZipWriter(file) as archive:
         add_joined = partial(_add_joined, archive, path.parent, chunks)
         if master == NO_MASTERING:
             add_joined(report_progress(timeline.blocks(), timeline, on_progress))
-            _add_takes(archive, timeline, named)
+            _add_takes(archive, timeline, named, part_tags)
         else:
             first = scale_progress(on_progress, 0.0, 1 / channels)
             with open_mixdown(
@@ -290,7 +328,8 @@ def export_zip(
             ) as mix:
                 add_joined(_read_joined(mix, timeline, master, on_progress))
                 for entry in iter_audible(timeline):
-                    add_wav(archive, named[entry.segment_idx], mix.part(entry), entry.n_samples)
+                    part = mix.part(entry), entry.n_samples, part_tags.get(entry.segment_idx, b"")
+                    add_wav(archive, named[entry.segment_idx], *part)
         manifest = _build_manifest(timeline, captions, named)
         if notices := describe_names(timeline, captions, form.names):
             manifest["notices"] = notices
@@ -379,16 +418,21 @@ def _read_joined(
     return report_progress(master.blocks(timeline), timeline, second)
 
 
-def _add_takes(archive: zipfile.ZipFile, timeline: Timeline, named: Mapping[int, str]) -> None:
+def _add_takes(
+    archive: zipfile.ZipFile,
+    timeline: Timeline,
+    named: Mapping[int, str],
+    part_tags: Mapping[int, bytes],
+) -> None:
     for entry in iter_audible(timeline):
         assert entry.source is not None
-        name = named[entry.segment_idx]
+        name, chunks = named[entry.segment_idx], part_tags.get(entry.segment_idx, b"")
         if entry.gain_db:
             pieces = (to_pcm16(block).tobytes() for block in timeline.read(entry))
-            add_wav(archive, name, pieces, entry.n_samples)
+            add_wav(archive, name, pieces, entry.n_samples, chunks)
             continue
         with entry.source.open("rb") as take:
-            _add_file(archive, name, take)
+            _add_file(archive, name, take, chunks)
 
 
 def _add_json(archive: zipfile.ZipFile, name: str, content: object) -> None:
@@ -552,6 +596,7 @@ def _describe_failed_part(part: FailedPart, captions: Mapping[int, Caption]) -> 
 
 def _describe_caption(segment_idx: int, captions: Mapping[int, Caption]) -> dict[str, object]:
     caption = captions.get(segment_idx, NO_CAPTION)
+    made_by = {"engine": caption.engine, "model": caption.model, "voice": caption.voice}
     return {
         "segment": segment_idx,
         "line": caption.line_number,
@@ -561,4 +606,5 @@ def _describe_caption(segment_idx: int, captions: Mapping[int, Caption]) -> dict
         "text": caption.text,
         "said": caption.said or None,
         "doubtful": list(caption.issues),
+        **{name: one for name, one in made_by.items() if one},
     } | ({"at_s": dict(caption.at_s)} if caption.at_s else {})

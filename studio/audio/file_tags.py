@@ -50,7 +50,6 @@ _INFO_CHUNKS = {
     **{"title": b"INAM", "artist": b"IART", "comment": b"ICMT"},
     **{"language": b"ILNG", "encoded_by": b"ISFT"},
 }
-_RIFF_SIZE_AT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,8 +287,13 @@ def append_to_wav(file: BinaryIO, chunks: bytes) -> None:
     """Add chunks to a whole WAV, which is open for writing and begins where the file does."""
     size_bytes = file.seek(0, io.SEEK_END) + len(chunks)
     file.write(chunks)
-    file.seek(_RIFF_SIZE_AT)
-    file.write(struct.pack("<I", size_bytes - 8))
+    file.seek(0)
+    file.write(write_riff_head(size_bytes))
+
+
+def write_riff_head(size_bytes: int) -> bytes:
+    """The first bytes of a WAV that is so long."""
+    return struct.pack("<4sI", b"RIFF", size_bytes - 8)
 
 
 def _text_chunk(name: bytes, text: str, head: bytes = b"") -> bytes:

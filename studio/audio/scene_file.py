@@ -109,10 +109,21 @@ class Scene:
     kept_loudness: LoudnessStore | None = field(default=None, compare=False)
     wav_tags: bool = True
 
-    def described(self, title: str, engine_titles: Mapping[str, str]) -> Scene:
-        """The scene with a title, and its engines named for people."""
+    def described(
+        self, title: str, engine_titles: Mapping[str, str], revisions: Mapping[str, str]
+    ) -> Scene:
+        """The scene with a title, and its engines named for people, with their revisions."""
         engines = tuple(engine_titles.get(name, name) for name in self.tags.engines)
-        return replace(self, tags=replace(self.tags, title=title, engines=engines))
+        captions = {
+            idx: replace(
+                one,
+                engine=engine_titles.get(one.engine, one.engine),
+                model=revisions.get(one.engine, "") if one.voice else "",
+            )
+            for idx, one in self.captions.items()
+        }
+        tags = replace(self.tags, title=title, engines=engines)
+        return replace(self, tags=tags, captions=captions)
 
     def list_chapters(self) -> tuple[Chapter, ...]:
         """A chapter for each section with sound in it, up to the next one's beginning."""

@@ -90,9 +90,9 @@ def export_tracks(
         ) as mix,
     ):
         for done, track in enumerate(tracks, start=1):
-            add_wav(
-                archive, track.file_name, _read_track(mix, track), timeline.n_samples, deflated=True
-            )
+            said = (captions.get(one.segment_idx, NO_CAPTION) for one in track.entries)
+            sound = _read_track(mix, track), timeline.n_samples, form.encode_part_tags(*said)
+            add_wav(archive, track.file_name, *sound, deflated=True)
             if on_progress is not None:
                 on_progress(0.5 + 0.5 * done / len(tracks))
         archive.writestr("labels.txt", _write_labels(timeline, captions), zipfile.ZIP_DEFLATED)

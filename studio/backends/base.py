@@ -64,6 +64,7 @@ class Preset:
         languages: In which it was made; empty for all of the backend's.
         gender: "woman", "man" or "child", as it sounds; empty where nobody says.
         age: "young" or "old"; empty where nobody says.
+        sound: Words for what is measured, as `describe_sound` has them.
     """
 
     preset_id: str
@@ -71,6 +72,12 @@ class Preset:
     languages: tuple[str, ...] = ()
     gender: str = ""
     age: str = ""
+    sound: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The label without who it is: "Heart" of "Heart (woman)"."""
+        return self.label.partition(" (")[0]
 
     @property
     def only_language(self) -> str | None:
@@ -179,6 +186,14 @@ class Capabilities:
             if one.preset_id == preset_id:
                 return EngineVoice(one.preset_id, one.label, one.only_language)
         return None
+
+    def name_automatic(self, chosen: str, language: str | None) -> str:
+        """What the built-in voice is called that a name chooses."""
+        if not self.builtin_voice:
+            return "No voice yet"
+        if self.describe_builtin is None:
+            return "Auto voice"
+        return f"Auto: {self.describe_builtin(chosen, language).label}"
 
     def voice_kinds(self) -> VoiceKinds:
         """Which voices it can make."""

@@ -56,7 +56,7 @@ def create(name: str, options: BackendOptions = DEFAULTS) -> Backend:
 
 
 @cache
-def _list_naming_backends() -> tuple[Backend, ...]:
+def list_naming_backends() -> tuple[Backend, ...]:
     """The backends on which a name chooses a voice; always all, so that every door has the same."""
     names = ("draft", *CATALOGUE)
     return tuple(create(name) for name in names if name in BACKENDS)
@@ -70,7 +70,7 @@ def describe_engines(backend: Backend, language: str | None = None) -> list[Desc
         language: Of the scene, if known.
     """
     found: list[DescribeVoice] = []
-    others = (one for one in _list_naming_backends() if one.name != backend.name)
+    others = (one for one in list_naming_backends() if one.name != backend.name)
     for one in (backend, *others):
         can = one.capabilities
         if can.describe_builtin is not None and len(can.presets) > 1:

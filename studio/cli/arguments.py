@@ -52,16 +52,19 @@ def build_parser(
     return parser
 
 
-def parse_voice(text: str) -> tuple[str, Path]:
-    """Read `NAME=SAMPLE`.
+def parse_voice(text: str) -> tuple[str, Path | str]:
+    """Read `NAME=SAMPLE` or `NAME=VOICE`; what is no file and has no suffix is a voice's name.
 
     Raises:
-        SettingError: There is no name or no path.
+        SettingError: There is no name, or nothing behind it.
     """
     name, equals, path = text.partition("=")
     if not (name.strip() and equals and path.strip()):
-        raise SettingError(f"--voice {text} can't be used: write --voice NAME=SAMPLE.")
-    return name.strip(), Path(path.strip())
+        raise SettingError(
+            f"--voice {text} can't be used: write --voice NAME=SAMPLE or NAME=VOICE."
+        )
+    sample = Path(path.strip())
+    return name.strip(), sample if sample.suffix or sample.is_file() else path.strip()
 
 
 def parse_auth(text: str, source: str = "--auth", sign: str = " ") -> tuple[str, str]:
@@ -144,10 +147,11 @@ def _add_speech(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--voice",
-        metavar="NAME=SAMPLE",
+        metavar="NAME=VOICE",
         action="append",
         default=[],
-        help="a sample for a speaker; may be given several times",
+        help="a speaker's voice: a sample, or a name that `voices list ENGINE` prints, such as "
+        "Heart or kokoro/Heart; may be given several times",
     )
     parser.add_argument(
         "--character",
@@ -155,7 +159,7 @@ def _add_speech(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="what a speaker's lines have that say nothing else, such as speed, pitch, mood, "
-        "level in dB, and pan from -1, left, to 1; may be given several times",
+        "level in dB, and pan from -1, left, to 1; and voice; may be given several times",
     )
     parser.add_argument(
         "--narrator", metavar="NAME", help="who speaks action, headings and stage directions"
@@ -265,7 +269,7 @@ def _add_voices(parser: argparse.ArgumentParser) -> None:
         "engine",
         metavar="ENGINE",
         nargs="?",
-        help="a name that `voices list` shows, such as kitten",
+        help="a name that `voices list` shows, such as kitten; list: the names of its voices",
     )
     parser.add_argument(
         "--recognisers", action="store_true", help="list: only the recognisers, which check words"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from studio.backends.base import Backend
 from studio.dialog.attributes import parse_attributes
 from studio.dialog.model import ParamValue, Speech, clean_name, name_key
-from studio.dialog.planning import INSTRUCT, MOOD
+from studio.dialog.planning import INSTRUCT, MOOD, VOICE
 from studio.errors import BadInput, SettingError, StudioError
 from studio.project.characters import PLAIN, Character, change_character
 
@@ -37,8 +37,15 @@ def parse_character(text: str) -> tuple[str, Character]:
 def check_characters(characters: Iterable[Character], backend: Backend) -> None:
     """Check the parameters of characters."""
     for one in characters:
-        params = {key: value for key, value in one.params.items() if key not in (MOOD, INSTRUCT)}
+        params = {
+            key: value for key, value in one.params.items() if key not in (MOOD, INSTRUCT, VOICE)
+        }
         backend.capabilities.check_params(backend.title, params)
+
+
+def list_voices(characters: Mapping[str, Character]) -> dict[str, str]:
+    """The names of the voices that characters have, by theirs."""
+    return {key: str(one.params[VOICE]) for key, one in characters.items() if VOICE in one.params}
 
 
 def merge_params(

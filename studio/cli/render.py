@@ -23,7 +23,12 @@ from studio.audio.podcast_files import PODCAST_FILES
 from studio.audio.scene_file import ExportOptions, Scene, check_export_options, describe_result
 from studio.backends.base import Backend
 from studio.cli.arguments import STANDARD, check_script, parse_voice
-from studio.cli.character_option import check_characters, merge_params, parse_character
+from studio.cli.character_option import (
+    check_characters,
+    list_voices,
+    merge_params,
+    parse_character,
+)
 from studio.cli.render_captions import write_captions
 from studio.dialog.attributes import check_language
 from studio.dialog.formats.dialog_file import (
@@ -194,7 +199,7 @@ class RenderArguments:
 
     script: Path
     outputs: tuple[Path, ...]
-    voices: dict[str, Path]
+    voices: dict[str, Path | str]
     seed: int | None
     sound: ExportOptions
     tries: int
@@ -320,7 +325,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
     with open_studio() as studio, _kept_if_needed() as folder:
         options = RenderOptions(
             seed=arguments.seed,
-            voices=arguments.voices,
+            voices={**list_voices(arguments.characters), **arguments.voices},
             audio_root=None if arguments.script == STANDARD else arguments.script.absolute().parent,
             folder=folder,
             tries=arguments.tries,
@@ -353,17 +358,18 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
     return EXIT_SOME_FAILED if job.list_failures() else EXIT_ALL_RENDERED
 
 
-def _explain_voices(voices: Collection[str], backend: Backend) -> list[Notice]:
+def _explain_voices(voices: Mapping[str, Path | str], backend: Backend) -> list[Notice]:
     """What becomes of `--voice` with a backend that can't clone."""
     can = backend.capabilities
-    if not voices or can.cloning:
+    samples = [name for name, one in voices.items() if isinstance(one, Path)]
+    if not samples or can.cloning:
         return []
     instead = (
         "it speaks in a voice of its own, at the recording's pitch"
         if can.builtin_voice
         else "it speaks in voices of its own only, which the speakers need"
     )
-    names = ", ".join(voices)
+    names = ", ".join(samples)
     return [Notice(f"--voice ({names}): {backend.title} can't clone a recording; {instead}.")]
 
 

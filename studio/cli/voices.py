@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -68,6 +68,8 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
     if arguments.action == "list":
         if arguments.recognisers:
             return _list_recognisers(as_json=arguments.json)
+        if arguments.engine is not None:
+            return _list_presets(registry.create(arguments.engine, tools.options), arguments.json)
         return _list(tools, as_json=arguments.json)
     name: str | None = arguments.engine
     if name is None:
@@ -107,6 +109,24 @@ def _list(tools: VoiceTools, *, as_json: bool) -> int:
         (
             (one["name"], one["title"], _describe_state(one), _describe_licences(one))
             for one in map(_add_state, describe_models(others))
+        ),
+    )
+    return 0
+
+
+def _list_presets(backend: Backend, as_json: bool) -> int:
+    """The voices of one engine, by the names that choose them."""
+    presets = backend.capabilities.presets
+    if not presets:
+        raise BadInput(f"{backend.title} has no voices of its own.")
+    if as_json:
+        print(json.dumps(list(map(asdict, presets)), ensure_ascii=False, indent=1))
+        return 0
+    _print_table(
+        ("VOICE", "ID", "LANGUAGES", "SOUND"),
+        (
+            (one.label, one.preset_id, ", ".join(one.languages), ", ".join(one.sound))
+            for one in presets
         ),
     )
     return 0

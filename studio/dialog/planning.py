@@ -233,6 +233,9 @@ MOOD = "mood"
 INSTRUCT = "instruct"
 """Parameter with instructions on how to speak the line, for backends that follow them."""
 
+VOICE = "voice"
+"""Parameter with the name of the voice that its speaker has in all lines."""
+
 LINE_ID = "id"
 """Parameter with a line's id in another program, such as a game's table."""
 
@@ -245,7 +248,7 @@ FILE_NAME = "file"
 MAX_DURATION = "max_duration"
 """Parameter with the most seconds that a line may last."""
 
-NO_SETTINGS = frozenset((MOOD, LINE_ID, FILE_NAME, MAX_DURATION, GAP, DUAL))
+NO_SETTINGS = frozenset((MOOD, VOICE, LINE_ID, FILE_NAME, MAX_DURATION, GAP, DUAL))
 """Parameters that no voice reads itself."""
 
 LanguagesOf = Callable[[str], Iterable[str]]

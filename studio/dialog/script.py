@@ -58,6 +58,10 @@ _BOLD = regex.compile(r"\*\*(?P<name>[^*:：]{1,240})(?:[:：]\*\*|\*\*\s?[:：]
 _COLON_ENDS_NAME = regex.compile(r"：|:(?=[\s\p{Cf}]|$)")
 _NAME_BEGINS = regex.compile(r"[\p{L}\p{N}\p{So}]")
 _SENTENCE_MARKS = regex.compile(r"[.?!,;…。？！、，；؟،؛।\"“”„«»\[\]|]")
+_AGED = regex.compile(
+    r"(?P<name>\p{Lu}[\p{Lu} .'’-]*)(?:,\s*\d{1,2}s?|\s\((?:\p{Lu}+,\s*)?\d{1,2}s?\))"
+)
+"""A name in capitals with an age, which tells it from a sentence: "MARY, 70s", "TAM (CHILD, 8)"."""
 _ABBREVIATED = regex.compile(
     r"(?:(?i:Dr|Mr|Mrs|Ms|Mx|Prof|St|Sr|Sra|Jr|Fr|Hr|Lt|Col|Gen|Capt|Cpt|Sgt|Maj|Rev|Hon|Insp|Mme"
     r"|Mlle)|No|Nr|NO|NR|(?:\p{L}\.)*\p{L})\."
@@ -219,6 +223,8 @@ def _plain_name(written: str) -> str | None:
         for word in words
         if not (word.endswith(".") and _ABBREVIATED.fullmatch(word.lstrip("(")))
     )
+    if (aged := _AGED.fullmatch(unabbreviated)) is not None:
+        unabbreviated = aged["name"]
     looks_like_prose = (
         len(words) > MAX_COLON_NAME_WORDS
         or not _NAME_BEGINS.match(name)

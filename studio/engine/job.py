@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache, partial
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
@@ -253,6 +254,7 @@ class JobSpec:
         busy: Counts for how long the device works; shared by the jobs of one render.
         levels_db: Added to the lines of speakers where they are laid out, by the name's key.
         pans: Where the lines of speakers are between left and right, likewise.
+        name_automatic: Names the automatic voice that a name chooses.
     """
 
     plan: Plan
@@ -268,6 +270,7 @@ class JobSpec:
     busy: BusyTime = field(default_factory=BusyTime)
     levels_db: Mapping[str, float] = field(default_factory=dict)
     pans: Mapping[str, float] = field(default_factory=dict)
+    name_automatic: Callable[[str], str] = lambda _: ""
 
 
 class Job:
@@ -605,10 +608,11 @@ def build_scene(job: Job) -> Scene:
         for idx, record in enumerate(job.records)
     )
     numbers = job.spec.plan.number_lines()
+    name_voice = cache(partial(job.spec.cast.name_voice, name_automatic=job.spec.name_automatic))
     parts_of = Counter(one.segment.line_idx for one in sounding)
     captions = {
         idx: replace(
-            _build_caption(record, messages.get(idx), job.spec.plan, numbers),
+            _build_caption(record, messages.get(idx), job.spec, numbers, name_voice),
             is_whole=parts_of[record.segment.line_idx] == 1,
         )
         for idx, record in enumerate(job.records)
@@ -639,10 +643,15 @@ def _build_part(record: SegmentRecord, gap_s: float, spec: JobSpec) -> TimelineP
 
 
 def _build_caption(
-    record: SegmentRecord, message: str | None, plan: Plan, numbers: Mapping[int, int]
+    record: SegmentRecord,
+    message: str | None,
+    spec: JobSpec,
+    numbers: Mapping[int, int],
+    name_voice: Callable[[str], str],
 ) -> Caption:
     segment = record.segment
-    line = plan.find_speech(segment.line_idx)
+    line = spec.plan.find_speech(segment.line_idx)
+    is_spoken = isinstance(segment, SpeechSegment)
     return Caption(
         segment.line_number,
         getattr(segment, "speaker", None),
@@ -652,6 +661,8 @@ def _build_caption(
         number=numbers.get(segment.line_idx),
         written=line.text if line else None,
         params=line.params if line else {},
+        engine=spec.backend_name if is_spoken else "",
+        voice=name_voice(_get_speaker(record)) if is_spoken else "",
     )
 
 

@@ -21,6 +21,7 @@ from studio.backends.base import (
     canonical_name,
 )
 from studio.backends.registry import describe_engines
+from studio.backends.voice_names import VoiceNames
 from studio.dialog.directions import cut_directions, directed_mood
 from studio.dialog.model import (
     Dialog,
@@ -35,6 +36,7 @@ from studio.dialog.planning import (
     LINE_ID,
     MOOD,
     NO_SETTINGS,
+    VOICE,
     PlanCheck,
     SpeechSegment,
     split_plain_lines,
@@ -50,7 +52,7 @@ from studio.project.document import (
     ProjectLine,
     ProjectSettings,
 )
-from studio.project.draft import MAX_CAST_NAMES
+from studio.project.draft import MAX_CAST_NAMES, DocumentDraft
 from studio.project.word_timing import WordTimer
 from studio.storage.disk import hash_file
 from studio.storage.file_cache import FileCache
@@ -135,7 +137,7 @@ class VoiceFingerprints:
             else:
                 chosen = first_names.get(key, name)
                 mark = _fingerprint_builtin(chosen, by_name=by_name)
-                title = _name_automatic(can, chosen, document.settings.language)
+                title = can.name_automatic(chosen, document.settings.language)
                 marks[key] = VoiceFingerprint(name, "built-in", mark, title=title)
         return marks
 
@@ -363,14 +365,6 @@ def _assign(
     return {**engine_voices, **cast}
 
 
-def _name_automatic(can: Capabilities, chosen: str, language: str | None) -> str:
-    if not can.builtin_voice:
-        return "No voice yet"
-    if can.describe_builtin is None:
-        return "Auto voice"
-    return f"Auto: {can.describe_builtin(chosen, language).label}"
-
-
 def choose_stable_seed(line: ProjectLine, settings_seed: int | None) -> int:
     """The seed of a line that is rendered without a request for a new one."""
     if line.seed is not None:
@@ -560,7 +554,7 @@ class VoiceResolver:
         """What the automatic voice of a name is called."""
         chosen = {name_key(one): first for one, first in document.first_names.items()}
         can = self.find_backend(document).capabilities
-        return _name_automatic(can, chosen.get(name_key(name), name), document.settings.language)
+        return can.name_automatic(chosen.get(name_key(name), name), document.settings.language)
 
     def cast_new_names(self, document: Document, before: Document) -> Document:
         """A document in which the automatic voices of new characters are unlike the others'.
@@ -571,6 +565,7 @@ class VoiceResolver:
         Raises:
             StorageFailed: The library can't be read.
         """
+        document = self._cast_by_lines(document, before)
         known = _find_new_names(document, before)
         room = MAX_CAST_NAMES - len(document.first_names)
         if not known.new or room <= 0:
@@ -591,13 +586,38 @@ class VoiceResolver:
         first_names = {**document.first_names, **dict(islice(named.items(), room))}
         return replace(document, first_names=first_names)
 
+    def _cast_by_lines(self, document: Document, before: Document) -> Document:
+        """Give characters the voices that new lines name for them; these name them no more.
+
+        A voice of another engine is kept for its scenes, and its lines go on naming it.
+        """
+        lines = [line for line in document if VOICE in line.params]
+        naming = [line for line in lines if before.lines.get(line.line_id) is not line]
+        if not naming:
+            return document
+        backend, draft = self.find_backend(document), DocumentDraft(document)
+        names = VoiceNames(self._deps.library, backend)
+        for line in reversed(naming):  # so that a character's first one has the last word
+            found, speaker = names.find(str(line.params[VOICE])), line.speaker or ""
+            if found is None:
+                continue
+            draft.cast_voice(speaker, found if isinstance(found, str) else None)
+            if not isinstance(found, str):
+                had = document.find_character(speaker).voices
+                voices = {**had, found[0].name: found[1].preset_id}
+                draft.change_character(speaker, {"voices": voices})
+            if isinstance(found, str) or found[0].name == backend.name:
+                params = {name: one for name, one in line.params.items() if name != VOICE}
+                draft.update_line(line.line_id, params=params)
+        return draft.finish()
+
     def find_notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
         """Notices about how the voices would speak a dialog, with line numbers.
 
         Raises:
             StorageFailed: The library can't be read.
         """
-        can = self.find_backend(document).capabilities
+        can, whole = self.find_backend(document).capabilities, dialog
         cast = self.build_cast(document).freeze()
         spoken = PronunciationRules(document.pronunciations.values()).spoken
         plain: list[SpeechSegment] = []
@@ -611,7 +631,8 @@ class VoiceResolver:
             pronounce=spoken,
         )
         segments = sorted((*plain, *planned.segments), key=attrgetter("line_number"))
-        return planned.notices + cast.find_notices(segments, can.voice_kinds())
+        named = VoiceNames(self._deps.library, self.find_backend(document)).cast(whole)[1]
+        return (*named, *planned.notices, *cast.find_notices(segments, can.voice_kinds()))
 
     def find_backend(self, document: Document) -> Backend:
         """The project's backend, or the studio's own if the project names an unknown one."""

@@ -41,7 +41,8 @@ from studio.hearing.word_times import Alignment
 from studio.project.characters import PLAIN, Character
 from studio.project.cover import read_project_cover
 from studio.project.document import LineKind, number_lines
-from studio.project.line_states import LineView
+from studio.project.line_states import LineState, LineView
+from studio.project.render_context import RenderContext
 from studio.project.session import ProjectSession
 from studio.project.takes import Take, TakeStore
 from studio.project.word_timing import read_words
@@ -62,7 +63,7 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
     session.check_chosen_takes()
     with session.lock:
         numbered = list(enumerate(session.list_views()))
-        numbers = number_lines(session.document)
+        numbers, context = number_lines(session.document), session.render_context
         accepted, name = session.document.accepted_takes, session.document.name
         language = session.document.settings.language
         if section is not None:
@@ -93,7 +94,9 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
     return Scene(
         timeline,
         {
-            idx: replace(_build_caption(idx, view, accepted), number=numbers.get(view.line.line_id))
+            idx: replace(
+                _build_caption(idx, view, accepted, context), number=numbers.get(view.line.line_id)
+            )
             for idx, view in numbered
             if view.line.unspoken is None
         },
@@ -289,13 +292,31 @@ def _build_part(
     return TakePart(idx, path, character.level_db, gap_s, character.pan)
 
 
-def _build_caption(idx: int, view: LineView, accepted: Collection[str]) -> Caption:
+def _build_caption(
+    idx: int, view: LineView, accepted: Collection[str], context: RenderContext
+) -> Caption:
     line = view.line
     is_accepted = view.take is not None and view.take.take_id in accepted
     doubtful = () if is_accepted else tuple(doubt.message for doubt in view.issues)
     text = line.text if line.kind is LineKind.SPEECH else None
-    at_s = view.take.at_s if view.take is not None else {}
-    return Caption(idx + 1, line.speaker, text, doubtful, at_s, line.line_id, params=line.params)
+    at_s: Mapping[str, float] = {}
+    engine = voice = ""
+    if view.take is not None:
+        at_s, engine = view.take.at_s, canonical_name(view.take.backend)
+        found = context.find_voice(line.speaker or "")
+        if engine and found is not None and view.state is LineState.READY:
+            voice = found.title or found.label
+    return Caption(
+        idx + 1,
+        line.speaker,
+        text,
+        doubtful,
+        at_s,
+        line.line_id,
+        params=line.params,
+        engine=engine,
+        voice=voice,
+    )
 
 
 log = logging.getLogger(__name__)

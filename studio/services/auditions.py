@@ -41,6 +41,7 @@ class VoiceCandidate:
         engine: Whose voice it is; None for a voice that any engine may speak.
         languages: Codes; empty for all that its engine speaks.
         tags: Of the library.
+        sound: As in `Preset`.
     """
 
     key: str
@@ -51,6 +52,7 @@ class VoiceCandidate:
     gender: str = ""
     age: str = ""
     tags: tuple[str, ...] = ()
+    sound: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,14 @@ def _describe_presets(backend: Backend) -> Iterator[VoiceCandidate]:
 def _describe_preset(preset: Preset, engine: str) -> VoiceCandidate:
     key = f"engine/{engine}/{preset.preset_id}"
     return VoiceCandidate(
-        key, preset.label, "preset", engine, preset.languages, preset.gender, preset.age
+        key,
+        preset.label,
+        "preset",
+        engine,
+        preset.languages,
+        preset.gender,
+        preset.age,
+        sound=preset.sound,
     )
 
 

@@ -7,14 +7,16 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from studio.backends.base import canonical_name
 from studio.backends.registry import describe_engines
+from studio.backends.voice_names import VoiceNames
 from studio.dialog.gaps import Gaps
-from studio.dialog.model import Dialog, Notice, Pronounce, Speech
+from studio.dialog.model import Dialog, Notice, Pronounce, Speech, name_key
 from studio.dialog.planning import plan
 from studio.engine.engine import QueueLimit, Render, SpeechEngine, generate_job_id
 from studio.engine.job import Job, JobSpec, refuse_audio
@@ -39,7 +41,7 @@ class RenderOptions:
     Attributes:
         backend_name: None for the studio's own choice.
         seed: For lines without a seed of their own.
-        voices: Samples to use instead of the library's, by speaker name.
+        voices: Samples, or the names of voices, to use instead of the library's, by speaker name.
         audio_root: Folder that paths of audio lines are relative to; None refuses audio lines.
         folder: Folder of the segments only; None for one in the workspace.
         listen: Whether somebody is waiting to hear it, so that it goes before other jobs.
@@ -51,7 +53,7 @@ class RenderOptions:
 
     backend_name: str | None = None
     seed: int | None = None
-    voices: Mapping[str, Path] = field(default_factory=dict)
+    voices: Mapping[str, Path | str] = field(default_factory=dict)
     audio_root: Path | None = None
     folder: Path | None = None
     listen: bool = False
@@ -88,14 +90,23 @@ class RenderJobs:
         Raises:
             EngineBusy: Too much is queued already.
             SettingError: There is no such backend.
+            NotFound, BadInput: It has no voice of a name that the options give.
         """
         name = canonical_name(options.backend_name or backend_name)
         backend = self._engine.models.get_manager(name).backend
         capabilities = backend.capabilities
         QUEUE_LIMIT.check(self._engine)
+        names = VoiceNames(self._library, backend)
+        samples = {key: one for key, one in options.voices.items() if isinstance(one, Path)}
+        assigned, named_notices = names.cast(dialog)
+        assigned |= {
+            name_key(key): names.get(one)
+            for key, one in options.voices.items()
+            if isinstance(one, str)
+        }
         engines = describe_engines(backend)
-        first_names = name_voices(dialog, engines, self._library, options.voices)
-        cast = Cast(self._library, options.voices, first_names=first_names)
+        first_names = name_voices(dialog, engines, self._library, {*samples, *assigned})
+        cast = Cast(self._library, samples, assigned, first_names)
         dialog = inherit_in_dialog(dialog, options.characters, cast)
         planned = plan(
             dialog,
@@ -112,7 +123,7 @@ class RenderJobs:
         job_id = generate_job_id()
         folder = ensure_writable(options.folder or self._root / job_id)
         spec = JobSpec(
-            plan=replace(planned, notices=planned.notices + voice_notices),
+            plan=replace(planned, notices=(*named_notices, *planned.notices, *voice_notices)),
             backend_name=name,
             cast=cast,
             folder=folder,
@@ -120,6 +131,7 @@ class RenderJobs:
             tries=options.tries,
             levels_db={key: one.level_db for key, one in options.characters.items()},
             pans={key: one.pan for key, one in options.characters.items()},
+            name_automatic=partial(capabilities.name_automatic, language=None),
         )
         # Held while it runs, so that no process takes the folder for an old one.
         lock = FileLock(folder / LOCK_FILE, timeout=0, thread_local=False)

@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from studio.audio.file_tags import Cover
 from studio.audio.mastering import Mastering
 from studio.backends.base import canonical_name
 from studio.backends.registry import describe_engines
+from studio.backends.voice_names import VoiceNames
 from studio.dialog.gaps import Gaps
 from studio.dialog.model import Dialog, Notice, Pronounce, Speech
 from studio.dialog.planning import BRACKETS, FailedSegment, plan
@@ -128,8 +130,10 @@ class SpeechStream:
         capabilities = backend.capabilities
         QUEUE_LIMIT.check(studio.engine)
         engines = describe_engines(backend)
-        first_names = name_voices(dialog, engines, studio.speakers, options.voices)
-        cast = Cast(studio.speakers, {}, first_names=first_names, given=options.voices)
+        assigned, named_notices = VoiceNames(studio.speakers, backend).cast(dialog)
+        known = {*assigned, *options.voices}
+        first_names = name_voices(dialog, engines, studio.speakers, known)
+        cast = Cast(studio.speakers, {}, assigned, first_names, given=options.voices)
         _check_brackets(dialog)
         planned = plan(
             inherit_in_dialog(dialog, options.characters, cast),
@@ -140,7 +144,7 @@ class SpeechStream:
             pronounce=options.pronounce,
         ).with_gaps(Gaps(options.gap_s, gaps_before(options.characters)), dialog)
         left_out = studio.speakers.list_unreadable() if needs_files else ()
-        notices = options.notices + planned.notices + tuple(map(Notice, left_out))
+        notices = (*options.notices, *named_notices, *planned.notices, *map(Notice, left_out))
         planned = replace(planned, notices=notices)
         _check_count(planned.segments)
         _check_speakable(planned.segments)
@@ -154,6 +158,7 @@ class SpeechStream:
             tries=options.tries,
             levels_db={key: one.level_db for key, one in options.characters.items()},
             pans={key: one.pan for key, one in options.characters.items()},
+            name_automatic=partial(capabilities.name_automatic, language=None),
             survives_full_disk=not needs_files,
         )
         self.render = Render(studio.engine, spec)

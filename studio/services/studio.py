@@ -232,8 +232,9 @@ class Studio:
         for.
         """
         backends = self.backends()
-        described = scene.described(title, {name: one.title for name, one in backends.items()})
         used = [backends[name] for name in scene.tags.engines if name in backends]
+        titles = {name: one.title for name, one in backends.items()}
+        described = scene.described(title, titles, {one.name: one.revision for one in used})
         if described.tags.language is not None or not used:
             return described
         texts = [caption.text for caption in scene.captions.values() if caption.text]

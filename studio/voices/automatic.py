@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from studio.dialog.model import Dialog, Speech, name_key
-from studio.voices.given_names import usual_gender
+from studio.voices.given_names import usual_age, usual_gender
 from studio.voices.library import SpeakerLibrary, SpeakerSnapshot
 
 APART_SEMITONES = 3.99
@@ -61,13 +61,46 @@ class VoiceTraits:
             return _MOSTLY_BY_TIMBRE * (1 - semitones)
         return 1 - semitones / 2
 
-    def measure_misfit(self, gender: str) -> float:
-        """How ill it fits a name of a usual gender, as a number of voices that sound the same."""
-        fits = not gender or not self.gender or self.gender in _FITTING[gender]
-        return self.reluctance if fits else _AGAINST_THE_EAR
+    def measure_misfit(self, gender: str, age: str = "") -> float:
+        """How ill it fits a name's gender and age, as a number of voices that sound the same.
 
+        A child's is high, and one of old people low, as far as there are such voices.
+        """
+        if gender and self.gender and self.gender not in _FITTING[gender]:
+            return _AGAINST_THE_EAR
+        wanted_hz = _WANTED_HZ.get((age, gender if age == "old" else ""))
+        if wanted_hz is None or self.pitch_hz is None:
+            return self.reluctance
+        off = 12 * math.log2(self.pitch_hz / wanted_hz)
+        return self.reluctance + _BY_AGE * max(0.0, off if age == "old" else -off)
+
+
+_WANTED_HZ = {("child", ""): 260.0, ("old", "man"): 90.0, ("old", "woman"): 150.0}
+_BY_AGE = 0.15  # a semitone: seven of them count as much as the same voice twice
 
 _FITTING = {"woman": ("woman",), "man": ("man",), "child": ("child", "woman")}
+
+_PITCH_WORDS = {"woman": (176, "low", 195, "high"), "man": (105, "low", 130, "high")}
+_OTHER_WORDS = ((4.4, "slow", 5.1, "quick"), (-24, "soft", None, ""), (None, "", -12, "bright"))
+
+
+def describe_sound(gender: str, pitch_hz: float | None, *others: float | None) -> tuple[str, ...]:
+    """Words for how a voice sounds beside others of its gender.
+
+    Args:
+        gender: As in `VoiceTraits`.
+        pitch_hz: The usual one; here and below None where it isn't known.
+        others: Syllables a second, loudness in LUFS, and what lies above 3 kHz in dB of all.
+    """
+    found = []
+    bounds = (_PITCH_WORDS.get(gender, (None, "", None, "")), *_OTHER_WORDS)
+    for value, (least, below, most, above) in zip((pitch_hz, *others), bounds, strict=False):
+        if value is not None and least is not None and value <= least:
+            found.append(below)
+        elif value is not None and most is not None and value >= most:
+            found.append(above)
+    return tuple(found)
+
 
 DescribeVoice = Callable[[str], VoiceTraits]
 """How the voice sounds that a name chooses on one engine."""
@@ -104,7 +137,7 @@ def choose_voice_names(
         chosen = name
         if len(others) < _MOST_CHOSEN:
             heard = others if len(others) < _MOST_COMPARED else ()
-            chosen = _choose(name, usual_gender(name, language), heard, engines)
+            chosen = _choose(name, language, heard, engines)
         known[key] = chosen
         others.append(chosen)
         if chosen != name:
@@ -139,7 +172,10 @@ def name_voices(
     return choose_voice_names(new, {}, engines, language)
 
 
-def _choose(name: str, gender: str, others: Sequence[str], engines: Sequence[DescribeVoice]) -> str:
+def _choose(
+    name: str, language: str | None, others: Sequence[str], engines: Sequence[DescribeVoice]
+) -> str:
+    gender, age = usual_gender(name, language), usual_age(name)
     taken = [[describe(other) for other in others] for describe in engines]
     best, least = name, math.inf
     for candidate in _list_candidates(name):
@@ -147,7 +183,7 @@ def _choose(name: str, gender: str, others: Sequence[str], engines: Sequence[Des
         for number, describe in enumerate(engines):
             traits = describe(candidate)
             same = sum(traits.measure_likeness(other) for other in taken[number])
-            same += traits.measure_misfit(gender)
+            same += traits.measure_misfit(gender, age)
             likeness += same * (_MAIN_WEIGHT if number == 0 else 1)
             if likeness >= least:  # however it sounds on the others
                 break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -12,7 +12,7 @@ from threading import Lock
 
 from studio.dialog.model import Notice, name_key
 from studio.dialog.planning import Segment, SpeechSegment
-from studio.errors import NotFound, SampleRejected
+from studio.errors import NotFound, SampleRejected, StorageFailed
 from studio.storage.file_cache import FileCache
 from studio.voices.library import SpeakerLibrary, SpeakerSnapshot
 from studio.voices.samples import load_sample
@@ -105,6 +105,20 @@ class Cast:
             sample = self._sample(speaker.sample, speaker.name, speaker.transcript)
         described = speaker.preset, speaker.description
         return Voice(speaker.name, sample, *described, speaker.first_name)
+
+    def name_voice(self, name: str, name_automatic: Callable[[str], str]) -> str:
+        """What the voice of a name is called; the automatic one is by the name that chooses it."""
+        key = name_key(name)
+        if (given := self._given.get(key)) is not None:
+            return given.preset or given.speaker
+        if key in self._overrides:
+            return self._overrides[key].name
+        if (own := self._find_engine_voice(name)) is not None:
+            return own.label
+        with suppress(SampleRejected, StorageFailed):  # which isn't what the name is asked for
+            if (speaker := self._speaker_of(name)) is not None:
+                return speaker.name
+        return name_automatic(self._first_names.get(key, name))
 
     def list_languages(self, name: str) -> tuple[str, ...]:
         """The languages to try for a name's lines: its voice's, then the script's."""

@@ -14,6 +14,31 @@ _ANY = "*"
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 # What has no form without its mark in Unicode's decomposition.
 _PLAIN = str.maketrans("łøđðıßæœ", "loddisao")
+_AGE = re.compile(r"[,(]\s*(?:[^\W\d_]+,\s*)?(\d{1,3})s?\s*\)?$")
+_CHILDREN, _OLD = range(3, 13), 60  # below 3 it numbers extras: "Guard (2)"
+_ELDER = re.compile(
+    "abuel[ao]|babcia|dziadek|elderly|gramps|gran(?:ny)?|grand?-?(?:dad|father|ma|mother|pa|pere)"
+    "|nana|nonn[ao]|old|oma|opa"
+)
+
+
+def usual_age(name: str) -> str:
+    """How old a character's name says that it is, in a number or a word.
+
+    Args:
+        name: As a script writes it, such as "Tom (8)", "CHILD, 8", "Grandpa" or "MARY, 70s".
+
+    Returns:
+        "child", "old" or empty.
+    """
+    said = _AGE.search(name.strip())
+    if said is not None:
+        age = int(said[1])
+        return "child" if age in _CHILDREN else "old" if age >= _OLD else ""
+    words = {_fold(word) for word in _WORD.findall(name)}
+    if any(_read_names().get(word, {}).get(_ANY) == "child" for word in words):
+        return "child"
+    return "old" if any(map(_ELDER.fullmatch, words)) else ""
 
 
 def usual_gender(name: str, language: str | None = None) -> str:
@@ -29,6 +54,8 @@ def usual_gender(name: str, language: str | None = None) -> str:
     Returns:
         "woman", "man" or "child"; empty where nobody can say, or both are usual.
     """
+    if usual_age(name) == "child":
+        return "child"
     words = [_fold(word.replace("’", "'")) for word in _WORD.findall(name)]
     genders = [_read_names().get(word, {}) for word in words]
     for found in genders:

@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import shutil
+import wave
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import mutagen.mp3
+import mutagen.wave
 import numpy as np
 import pytest
 import soundfile
@@ -403,6 +405,62 @@ def test_an_engine_that_cannot_clone_says_what_it_does_with_a_voice(
     assert len(said) == (not clones)
     if not clones:
         assert "eSpeak NG) can't clone a recording; it speaks in a voice of its own" in said[0]
+
+
+def test_a_voice_is_chosen_by_its_name(command: Command) -> None:
+    """The same by an option, a character's settings, the script and a table."""
+    plain, named = "Zed: Only me.", "[Zed | voice:draft/robert] Only me."
+    doors: list[tuple[str, str, list[str]]] = [
+        (plain, "a.txt", ["--voice", "Zed=low 1"]),
+        (plain, "b.txt", ["--character", "Zed | voice:Low 1"]),
+        (named, "c.txt", []),
+        ("speaker,voice,text\nZed,Low 1,Only me.", "d.csv", []),
+    ]
+    command.out = command.folder / "scene.zip"
+    sounds = set()
+    for script, name, options in doors:
+        assert command.run(command.write(script, name), *options) == 0
+        with zipfile.ZipFile(command.out) as packed:
+            (row,) = json.loads(packed.read("manifest.json"))["segments"]
+            with wave.open(io.BytesIO(packed.read(row["file"]))) as sound:
+                sounds.add(sound.readframes(sound.getnframes()))
+        assert row["voice"] == "Low 1"
+    assert len(sounds) == 1
+
+
+def test_a_voices_name_that_nobody_here_has_is_answered_with_the_nearest(command: Command) -> None:
+    script = command.write("[Zed | voice:Lowe 1] Only me.")
+    assert command.run(script, "--voice", "Zed=Hihg 5") == 2
+    assert "There is no voice “Hihg 5”; there is “High 5”" in command.stderr
+    assert command.run(script, "--voice", "Zed=Heart") == 2
+    assert "“Heart (woman)” is a voice of Kokoro, and one engine speaks all" in command.stderr
+    assert command.run(script) == 0, "a script is read all the same"
+    assert "Line 1: Zed: There is no voice “Lowe 1”; there is “Low 1”" in command.stderr
+
+
+def test_each_file_of_a_zip_says_what_spoke_it(command: Command) -> None:
+    command.out = command.folder / "scene.zip"
+    script = command.write("Zed: Only me.\n[pause:1s]\nAnn: Oh.")
+    for options in ((), ("--tracks",), ("--loudness", "podcast")):
+        assert command.run(script, "--title", "Lamp", *options) == 0
+        with zipfile.ZipFile(command.out) as packed:
+            names = [name for name in packed.namelist() if name.endswith(".wav")]
+            for name in set(names) - {"scene.wav"}:
+                file = io.BytesIO(packed.read(name))
+                with wave.open(file) as sound:
+                    assert sound.getnframes() > 1000
+                tags = mutagen.wave.WAVE(file).tags
+                assert tags["COMM::und"].text[0].startswith("Synthetic speech, made with Draft")
+                assert tags["TPE1"].text[0] in name
+                assert tags["TIT2"].text[0] == "Lamp"
+            if "scene.wav" in names:
+                rows = json.loads(packed.read("manifest.json"))["segments"]
+                known = [{key: row.get(key) for key in ("engine", "model")} for row in rows]
+                assert known[0] == {
+                    "engine": DraftBackend.title,
+                    "model": DraftBackend().revision,
+                }
+                assert known[1] == {"engine": None, "model": None}
 
 
 def test_a_voice_that_cannot_be_read_is_named(command: Command) -> None:

@@ -39,13 +39,25 @@ def said(notice):
         (["Rolle", "Satz"], ["Anna", "Hi."]),
         (["id", "Text", "speaker_id", "Start time"], ["1", "Hi.", "Anna", "0:01"]),
         (["line", "name", "text"], ["1", "Anna", "Hi."]),
-        (["voice", "speaker", "text"], ["old", "Anna", "Hi."]),
+        (["voice", "text"], ["Anna", "Hi."]),
     ],
 )
 def test_columns_are_found_by_their_headings(delimiter, headings, row):
     imported = read(f"{delimiter.join(headings)}\r\n{delimiter.join(row)}\r\n")
     assert list(imported.dialog) == [Speech("Anna", "Hi.")]
     assert imported.notices == ()
+
+
+@pytest.mark.parametrize("written", ["Heart (woman)", "kokoro/Heart", "af_heart"])
+def test_a_voice_beside_a_speaker_is_the_speakers(written):
+    imported = read(f"voice,speaker,text\r\n{written},Anna,Hi.\r\n,Anna,Oh.\r\n")
+    assert list(imported.dialog) == [
+        Speech("Anna", "Hi.", params={"voice": written}),
+        Speech("Anna", "Oh."),
+    ]
+    assert imported.notices == ()
+    again = export_dialog(imported.dialog, Format.CSV)
+    assert import_dialog(again, "again.csv").dialog == imported.dialog
 
 
 def test_every_column_there_is():

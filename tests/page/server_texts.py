@@ -66,7 +66,7 @@ _NO_TEXTS = frozenset({"batching", "cli", "python_api", "setup", "v1"})
 _LISTS = frozenset(
     {
         *("_DENOISED", "_LABELS", "_form_steps", "_list_left_out", "_list_steps"),
-        *("_name_automatic", "instead_of_sample"),
+        *("name_automatic", "instead_of_sample"),
     }
 )
 """Names of which every text is shown, also one that is no sentence."""

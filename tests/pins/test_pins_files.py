@@ -46,7 +46,7 @@ SEGMENT = {
     "start_sample", "n_samples", "file",
 }  # fmt: skip
 SPOKEN = SEGMENT | {"at_s"}
-ADDED_TO_SEGMENT = {"number", "id", "said"}
+ADDED_TO_SEGMENT = {"number", "id", "said", "engine", "model", "voice"}
 ADDED = {
     "sum", "version", "audio_crc32", "checksums", "pauses", "at_s", "words", "phonemes",
     "recognised", "patch",

@@ -58,6 +58,25 @@ def test_a_line_inherits_what_it_doesnt_say_itself(bench: Bench) -> None:
     bench.kill(again)
 
 
+def test_a_script_gives_a_character_a_voice_by_its_name(bench: Bench) -> None:
+    session = scene(bench)
+    script = "[Ida | voice:Low 1 | speed:2] One.\n[IDA | voice:Low 2] Two.\n[Tom | voice:Heart] No."
+    _, notices = session.merge_script(script, IDA, session.rev)
+    ida, tom = (session.document.characters[key].voices for key in ("ida", "tom"))
+    assert (ida, tom) == ({"draft": "robert"}, {"kokoro": "af_heart"})
+    params = [dict(line.params) for line in session.document]
+    assert params == [{"speed": 2}, {}, {"voice": "Heart"}], "another engine's is still said"
+    assert session.cast.load_voice("Ida").preset == "robert"
+    told = " ".join(one.message for one in notices)
+    assert "“Low 2” is left out" in told
+    assert "“Heart (woman)” is a voice of Kokoro" in told
+    _, _, notices = session.format_script()
+    assert [one.line_number for one in notices if "Kokoro" in one.message] == [3]
+    session.undo(IDA, session.rev)
+    assert session.document.characters == {}
+    bench.kill(session)
+
+
 def test_two_people_undo_their_own_settings(bench: Bench) -> None:
     session = scene(bench)
     edit(session, character("Ida", level_db=-3))

@@ -275,6 +275,23 @@ def test_the_librarys_speaker_and_a_preset_are_voices(client: TestClient, studio
     assert speak(client, voice={"id": "Ida"}) == speak(client, voice="Ida")
 
 
+def test_a_preset_is_named_by_id_label_or_with_its_engine(
+    client: TestClient, studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low = speak(client, voice="Low 1")
+    assert speak(client, voice="LOW 1") == speak(client, voice="draft/Low 1") == low
+    assert speak(client, voice="Bright 4") != low
+    says = refused(client, voice="kokoro/af_heart")
+    assert "is a voice of Kokoro, and one engine speaks all of a scene" in says["message"]
+    assert says["param"] == "voice"
+    body = {"input": "Zed: Oh.", "voices": {"Zed": "Low 1"}}
+    assert client.post("/v1/dialogs", json=body).status_code == 201
+    # What whoever runs the studio says that a name means goes before a voice of that name.
+    named = replace(studio.options, voice_names={"low 1": "Bright 4"})
+    monkeypatch.setattr(studio, "options", named)
+    assert speak(client, voice="Low 1") != low
+
+
 def test_a_language_is_a_code_or_a_name(client: TestClient) -> None:
     german = speak(client, language="German")
     assert german == speak(client, language="de")

@@ -19,7 +19,7 @@ class Presses:
     """Counts what somebody presses, and what is said by which voice."""
 
     def __init__(self, page):
-        self.page, self.n, self.heard = page, 0, []
+        self.page, self.n, self.heard, self.last = page, 0, [], ""
         page.on("requestfinished", self._note)
 
     def _note(self, request):
@@ -37,16 +37,16 @@ class Presses:
 
     def hear_next(self):
         """Wait until another voice is heard than before; which one."""
-        before = self.heard[-1][:2] if self.heard else None
         page = self.page
-        page.wait_for_function(
+        self.last = page.wait_for_function(
             """before => {
               const { dataset } = document.getElementById('voice-picker');
               const title = document.getElementById('picker-title').textContent;
-              return dataset.heard && `${title} ${dataset.heard}` !== before;
+              const now = `${title} ${dataset.heard}`;
+              return dataset.heard && now !== before && now;
             }""",
-            arg=f"Voice for {before[0]} {before[1]}" if before else "",
-        )
+            arg=self.last,
+        ).json_value()
         page.wait_for_function(
             "() => document.querySelector('#voice-picker [aria-busy=true]') === null"
         )
@@ -64,24 +64,23 @@ def rev(page):
     return page.evaluate("() => window.tableread.project.rev")
 
 
-def test_four_characters_are_cast_by_ear_with_eight_presses(page, write, presses):
+def test_four_characters_are_cast_by_ear_with_nine_presses(page, write, presses):
     write(SCENE, 4)
     saved(page)
     names = ["Ida", "Tom", "Mrs. Vale", "Ben"]
     presses.click("#cast .voice-choice >> nth=0")
     presses.hear_next()
     for place in range(4):
+        assert presses.last.endswith(" automatic"), "the voice in use is heard first"
+        before = rev(page)
+        presses.key("ArrowDown")
+        presses.hear_next()
+        assert rev(page) == before, "listening saves nothing"
+        presses.key("Shift+Enter" if place < 3 else "Enter")
         if place < 3:
-            before = rev(page)
-            presses.key("ArrowDown")
             presses.hear_next()
-            assert rev(page) == before, "listening saves nothing"
-            presses.key("Shift+Enter")
-            presses.hear_next()
-        else:
-            presses.key("Enter")
     page.wait_for_selector("#voice-picker", state="hidden")
-    assert presses.n == 8
+    assert presses.n == 9
     saved(page)
     kept = page.evaluate(CHARACTERS)
     chosen = {one: kept[one.lower()]["voices"]["draft"] for one in names}
@@ -89,8 +88,13 @@ def test_four_characters_are_cast_by_ear_with_eight_presses(page, write, presses
     heard = {(speaker, voice) for speaker, voice, _ in presses.heard}
     assert {(one, f"engine/draft/{voice}") for one, voice in chosen.items()} <= heard
     spoken = {(speaker, text) for speaker, _, text in presses.heard}
-    lines = [line.partition(": ") for line in SCENE.split("\n")]
-    assert spoken == {(name, text) for name, _, text in lines}
+    assert spoken == {
+        ("Ida", "We should have left an hour ago."),
+        ("Tom", "And yet here you are,"),
+        ("Tom", "with the lamp still lit."),
+        ("Mrs. Vale", "Is anybody going to tell me what is going on?"),
+        ("Ben", "Nothing at all, go back to bed."),
+    }
     page.wait_for_selector("#cast .voice-choice:has-text('Auto: ')", state="detached")
     labels = page.locator("#cast .voice-choice").all_inner_texts()
     takes = page.evaluate("() => window.tableread.project.lines.map(({ n_takes }) => n_takes)")
@@ -228,3 +232,80 @@ def test_a_voice_is_heard_though_the_list_is_asked_for_twice_while_it_opens(page
     page.wait_for_selector("#voice-picker[data-heard]")
     page.keyboard.press("Escape")
     page.request.delete(studio_url(page, f"speakers/{added['speaker_id']}"))
+
+
+def test_the_search_ends_with_its_character_and_what_is_hidden_is_neither_heard_nor_given(
+    page, write, presses
+):
+    write(SCENE, 4)
+    open_picker(page, "Ida")
+    page.select_option("#picker-engine", "draft")
+    page.fill("#picker-search", "robert")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function(HEARD, arg="engine/draft/robert")
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_selector("#picker-title:has-text('Tom')")
+    assert page.input_value("#picker-search") == ""
+    assert page.input_value("#picker-engine") == "draft"
+    page.wait_for_selector(".pick[data-key='engine/draft/robert'] .pick-now:has-text('Ida has it')")
+    presses.hear_next()
+    page.fill("#picker-search", "no such voice")
+    page.wait_for_selector("#picker-count:has-text('No matching voices')")
+    assert page.is_disabled("#picker-use")
+    before = page.evaluate("() => document.getElementById('voice-picker').dataset.heard")
+    for key in ("ArrowDown", "ArrowUp", "Shift+Enter"):
+        page.keyboard.press(key)
+    drawn(page)
+    assert page.inner_text("#picker-title") == "Voice for Tom"
+    assert "tom" not in page.evaluate(CHARACTERS)
+    assert page.locator("#voice-picker [aria-pressed=true]").count() == 0
+    assert page.evaluate("() => document.getElementById('voice-picker').dataset.heard") == before
+
+
+def test_a_voice_that_was_heard_is_kept_and_the_next_is_made_meanwhile(page, write, presses):
+    write("Ida: We should have left an hour ago.", 1)
+    open_picker(page, "Ida")
+    presses.hear_next()
+    page.click(".pick[data-key='engine/draft/m8'] .pick-open")
+    presses.hear_next()
+    second = page.locator(".pick[data-key='engine/draft/m8'] + .pick").get_attribute("data-key")
+    while ("Ida", second) not in {one[:2] for one in presses.heard}:
+        page.wait_for_timeout(10)
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function(HEARD, arg=second)
+    page.keyboard.press("ArrowUp")
+    page.wait_for_function(HEARD, arg="engine/draft/m8")
+    voices = [voice for _, voice, _ in presses.heard]
+    assert len(voices) == len(set(voices)), "each was made once"
+
+
+def test_words_for_what_is_measured_find_voices(page, write, presses):
+    write(SCENE, 4)
+    open_picker(page, "Tom")
+    presses.hear_next()
+    if not page.locator("#picker-engine option[value=kokoro]").count():
+        pytest.skip("Kokoro can't run here")
+    page.select_option("#picker-engine", "kokoro")
+    offered = page.locator("#picker-language option").all_inner_texts()
+    assert len(offered) < 14, "those of the shown engine"
+    assert {"American English", "British English"} <= set(offered)
+    found = ".pick-name"
+    for words, expected in (
+        ("american man", {"Adam (man)", "Onyx (man)"}),
+        ("low british woman", {"Emma (woman)", "Lily (woman)"}),
+        ("bf_emma", {"Emma (woman)"}),
+    ):
+        page.fill("#picker-search", words)
+        drawn(page)
+        names = set(page.locator(found).all_inner_texts())
+        assert expected <= names, words
+        assert not any(
+            ("(woman)" in one) != ("woman" in words) for one in names if words[:2] != "bf"
+        )
+    page.fill("#picker-search", "")
+    page.select_option("#picker-language", "en-GB")
+    page.select_option("#picker-sound", "low")
+    drawn(page)
+    assert set(page.locator(found).all_inner_texts()) == {
+        "Emma (woman)", "Lily (woman)", "Lewis (man)",
+    }  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 
 from studio.backends.registry import create, describe_engines
 from studio.voices.automatic import VoiceTraits, choose_voice_names
-from studio.voices.given_names import usual_gender
+from studio.voices.given_names import usual_age, usual_gender
 
 WOMEN = (
     "Ann", "Maria", "Jessica", "Sarah", "Emily", "Laura", "Kate", "Susan", "Margaret", "Helen",
@@ -89,3 +89,43 @@ def test_of_a_huge_cast_the_last_have_the_voices_of_their_own_names() -> None:
     chosen = choose_voice_names(names, {}, [describe])
     assert not set(names[500:]) & set(chosen)
     assert len(asked) <= 24 * 24 * 200 + 476 * 201
+
+
+@pytest.mark.parametrize(
+    ("name", "age"),
+    [
+        ("Tom (8)", "child"),
+        ("CHILD, 8", "child"),
+        ("TAM (CHILD, 8)", "child"),
+        ("Girl 2", "child"),
+        ("GRANDMA, 70s", "old"),
+        ("Henry (81)", "old"),
+        ("Grandpa", "old"),
+        ("Old Tom", "old"),
+        ("Guard (2)", ""),
+        ("Anna, 35", ""),
+        ("Apollo 13", ""),
+        ("Tom", ""),
+    ],
+)
+def test_how_old_a_name_says_that_it_is(name: str, age: str) -> None:
+    assert usual_age(name) == age
+    if age == "child":
+        assert usual_gender(name) == "child"
+
+
+@pytest.mark.parametrize("engine", ["kokoro", "draft"])
+def test_children_are_high_and_old_people_low(engine: str) -> None:
+    engines = describe_engines(create(engine), "en")
+
+    def pitch_of(name: str) -> float:
+        chosen = choose_voice_names([name], {}, engines, "en").get(name, name)
+        return engines[0](chosen).pitch_hz or 0.0
+
+    women, men = map(pitch_of, ("Ruth",)), map(pitch_of, ("Carl",))
+    for name in ("Carl (8)", "RUTH, 7", "Boy"):
+        assert pitch_of(name) >= max(180, pitch_of("Ruth")), name
+    for name in ("Carl (80)", "GRANDPA, 70s", "Old man"):
+        assert pitch_of(name) <= min(107, pitch_of("Carl")), name
+    assert pitch_of("RUTH, 70s") <= 172
+    assert 0 < max(men) < 150 < max(women)

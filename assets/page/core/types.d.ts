@@ -154,6 +154,8 @@ export interface VoiceCandidate {
   gender: string;
   age: string;
   tags: string[];
+  /** "low" or "high", "slow" or "quick", "soft" and "bright", as it was measured. */
+  sound: string[];
 }
 
 /** Every voice for a character, and the engines that speak them. */

@@ -9,16 +9,18 @@ export class PreviewButton {
   #button = null;
   #asked = 0;
   #url = null;
+  /** @type {Promise<Blob>[]} */
+  #rest = [];
   /** @type {AbortController | null} */
   #fetching = null;
 
   constructor() {
-    this.#audio.addEventListener("ended", () => this.hush());
+    this.#audio.addEventListener("ended", () => this.#goOn());
   }
 
   /**
-   * Play the audio of `find`, or stop it if this button started it.
-   * @param {HTMLElement} button @param {(signal: AbortSignal) => Promise<string|Blob>|string} find
+   * Play the audio of `find`, or stop it if this button started it. Of several parts each is played when it is there.
+   * @param {HTMLElement} button @param {(signal: AbortSignal) => Promise<string|Blob|Promise<Blob>[]>|string} find
    */
   async toggle(button, find) {
     const again = this.#button === button;
@@ -30,7 +32,10 @@ export class PreviewButton {
     this.#unlock();
     try {
       const found = await find(fetching.signal);
-      if (asked === this.#asked) await this.#play(found);
+      const first = Array.isArray(found) ? await found[0] : found;
+      if (asked !== this.#asked) return;
+      this.#rest = Array.isArray(found) ? found.slice(1) : [];
+      await this.#play(first);
     } catch (fault) {
       if (asked === this.#asked) this.hush();
       if (fault.name === "AbortError") return;
@@ -38,9 +43,19 @@ export class PreviewButton {
     }
   }
 
+  /** The next part, if there is one. */
+  async #goOn() {
+    const [asked, next] = [this.#asked, this.#rest.shift()];
+    const found = await next?.catch(() => null);
+    if (asked !== this.#asked) return;
+    if (found) await this.#play(found).catch(() => this.hush());
+    else this.hush();
+  }
+
   /** Stop the sound that is playing or loading. */
   hush() {
     this.#asked += 1;
+    this.#rest = [];
     this.#fetching?.abort();
     this.#fetching = null;
     this.#audio.pause();
@@ -64,7 +79,8 @@ export class PreviewButton {
   }
 
   #play(found) {
-    if (found instanceof Blob) this.#url = URL.createObjectURL(found);
+    if (this.#url) URL.revokeObjectURL(this.#url);
+    this.#url = found instanceof Blob ? URL.createObjectURL(found) : null;
     this.#audio.src = this.#url ?? found;
     this.#button.removeAttribute("aria-busy");
     return this.#audio.play();

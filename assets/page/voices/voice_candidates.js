@@ -36,6 +36,19 @@ export function currentKey(view, { name, key }, engine, voices) {
   return namesake?.key ?? "automatic";
 }
 
+/** The names of others with each voice, by its key. @param {DialogDocument} view @param {CastSpeaker[]} speakers @param {CastSpeaker} but @param {string} engine @param {VoiceCandidate[]} voices */
+export function namesByVoice(view, speakers, but, engine, voices) {
+  return group(speakers.filter(({ key }) => key !== but.key), (one) => currentKey(view, one, engine, voices), ({ name }) => name);
+}
+
+/** @template One @param {Iterable<One>} all @param {(one: One) => string} keyOf @param {(one: One) => string} valueOf @returns {Map<string, string[]>} */
+function group(all, keyOf, valueOf) {
+  /** @type {Map<string, string[]>} */
+  const found = new Map();
+  for (const one of all) found.set(keyOf(one), [...(found.get(keyOf(one)) ?? []), valueOf(one)]);
+  return found;
+}
+
 /**
  * The edit that gives a character a voice: one step of undo, also where the scene goes to another engine with it.
  * @param {DialogDocument} view @param {CastSpeaker} speaker @param {string} voice its key @param {string} engine of the project
@@ -57,7 +70,7 @@ export function castOps(view, { name, key }, voice, engine) {
   return ops;
 }
 
-/** @typedef {{language: string, gender: string, age: string, engine: string, tag: string, search: string}} VoiceFilter */
+/** @typedef {{language: string, gender: string, age: string, sound: string, engine: string, tag: string, search: string}} VoiceFilter */
 
 /**
  * Whether a voice passes.
@@ -65,10 +78,11 @@ export function castOps(view, { name, key }, voice, engine) {
  * @param {string} about what its row says of it
  */
 export function isShown(voice, filter, spoken, about) {
-  const { language, gender, age, engine, tag, search } = filter;
+  const { language, gender, age, sound, engine, tag, search } = filter;
   return (
     (!gender || voice.gender === gender) &&
     (!age || voice.age === age) &&
+    (!sound || voice.sound.includes(sound)) &&
     (!engine || (voice.engine ?? "") === (engine === "own" ? "" : engine)) &&
     (!tag || voice.tags.some((one) => fold(one) === tag)) &&
     (!language || speaks(voice, language, spoken)) &&
@@ -76,19 +90,26 @@ export function isShown(voice, filter, spoken, about) {
   );
 }
 
-/** @param {string} text @param {string} wanted every word of it has to be there */
+/** @param {string} text @param {string} wanted every word of it has to begin one there: "man" isn't in "woman" */
 function isFound(text, wanted) {
-  return wanted.split(/\s+/).every((word) => text.includes(word));
+  const words = ` ${text.replace(/[^\p{L}\p{N}_]+/gu, " ")}`;
+  return wanted.split(/[^\p{L}\p{N}_]+/u).every((word) => words.includes(` ${word}`));
 }
 
-function searched({ name, kind, gender, age, tags, languages, engine }) {
-  return [name, kind, gender, age, engine ?? "", ...tags, ...languages, ...languages.map(languageName)].join(" ");
+function searched({ key, name, kind, gender, age, sound, tags, languages, engine }) {
+  const id = key.slice(key.lastIndexOf("/") + 1);
+  return [name, id, kind, gender, age, ...sound, engine ?? "", ...tags, ...languages, ...languages.map((code) => languageName(code))].join(" ");
 }
 
 /** A voice that names no language speaks all of its engine's. */
 function speaks({ languages, engine }, language, spoken) {
   const codes = languages.length ? languages : (spoken.get(engine ?? "") ?? []);
-  return !codes.length || codes.some((code) => baseOf(code) === language);
+  return !codes.length || codes.some((code) => code === language || baseOf(code) === language);
+}
+
+/** The languages to choose from, and where there are several of one those of its regions. @param {string[]} codes */
+export function listLanguages(codes) {
+  return [...group(new Set(codes), baseOf, (code) => code)].flatMap(([base, found]) => (found.length > 1 ? [base, ...found.filter((code) => code !== base)] : found));
 }
 
 /** @param {string} code @returns {string} "pt" of "pt-BR" */

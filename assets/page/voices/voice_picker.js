@@ -6,16 +6,18 @@ import { fold, formatBytes, formatCount, languageName } from "../core/format.js"
 import { announce } from "../core/notices.js";
 import { t, translateServer } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
+import { Auditions } from "./auditions.js";
 import { Sheet } from "./sheet.js";
-import { baseOf, castOps, currentKey, firstToHear, isShown, lineToHear } from "./voice_candidates.js";
+import { castOps, currentKey, firstToHear, isShown, lineToHear, listLanguages, namesByVoice } from "./voice_candidates.js";
 
 /** @import { CastSpeaker, EngineCard, StudioState, VoiceCandidate, VoiceList } from "../core/types" */
 
 const CHUNK = 60;
-const FILTERS = ["search", "language", "gender", "age", "engine", "tag"];
+const FILTERS = ["search", "language", "gender", "age", "sound", "engine", "tag"];
 const filterField = (name) => byId(`picker-${name}`);
 const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
-const WHO = { woman: t`woman`, man: t`man`, child: t`child`, young: t`young`, old: t`old` };
+const SOUNDS = { low: t`low`, high: t`high`, slow: t`slow`, quick: t`quick`, soft: t`soft`, bright: t`bright` };
+const WHO = { ...SOUNDS,  woman: t`woman`, man: t`man`, child: t`child`, young: t`young`, old: t`old` };
 
 /** Emits nothing; it opens at "cast.voiceWanted". */
 export class VoicePicker {
@@ -40,6 +42,8 @@ export class VoicePicker {
   #more;
   /** @type {string | null} */
   #shownFor = null;
+  #auditions;
+  #direction = 1;
 
   /**
    * @param {import("../document/project.js").Project} project
@@ -48,6 +52,7 @@ export class VoicePicker {
   constructor(project, order) {
     this.#project = project;
     this.#order = order;
+    this.#auditions = new Auditions(project);
     this.#sheet.events.on("closed", () => this.#left());
     this.#sound.events.on("fault", (fault) => this.#sheet.say(fault.message));
     bus.on("cast.voiceWanted", ({ name }) => this.#open(name));
@@ -64,8 +69,8 @@ export class VoicePicker {
 
   /** @param {string} name */
   #open(name) {
+    filterField("engine").value = "";
     this.#begin(name);
-    for (const filter of FILTERS) filterField(filter).value = "";
     this.#found = { engine: "", engines: [], voices: [] };
     this.#shown = [];
     this.#shownFor = null;
@@ -80,7 +85,9 @@ export class VoicePicker {
     const speakers = this.#order.speakers;
     this.#speaker = speakers.find((one) => fold(one.name) === fold(name)) ?? null;
     if (!this.#speaker) return;
+    for (const filter of FILTERS) if (filter !== "engine") filterField(filter).value = "";
     this.#at = null;
+    delete byId("voice-picker").dataset.heard;
     byId("voice-picker").querySelector(".swatch").style.background = safeColour(this.#speaker.colour);
     setText(byId("picker-title"), t`Voice for ${this.#speaker.name}`);
     setText(byId("picker-line"), this.#line.text);
@@ -129,23 +136,33 @@ export class VoicePicker {
     const isFree = focusedElement()?.closest("#picker-list, #picker-next") != null;
     this.#sound.toggle(byId("picker-next"), async (signal) => {
       await listed;
-      if (signal.aborted || !this.#shown.length) throw new DOMException(t`nothing to play`, "AbortError");
+      if (signal.aborted || !this.#ready.length) throw new DOMException(t`nothing to play`, "AbortError");
       this.#select(this.#firstKey());
       if (isFree) this.#rowOf(this.#at)?.querySelector(".pick-open").focus();
       return this.#read(signal);
     });
   }
 
+  /** The voice in use, which the list may hide or not be able to speak. */
   #firstKey() {
+    const now = currentKey(this.#project.view, this.#speaker, this.#found.engine, this.#found.voices);
+    return this.#ready.some(({ key }) => key === now) ? now : this.#suggested();
+  }
+
+  /** The shown voices that can be heard now. */
+  get #ready() {
+    return this.#shown.filter(({ key }) => !this.#engineOf(key)?.to_fetch);
+  }
+
+  /** A voice to try first for a character that has an automatic one. */
+  #suggested() {
     const { view } = this.#project;
     const { engine, voices } = this.#found;
     const { speakers } = this.#order;
-    const now = currentKey(view, this.#speaker, engine, voices);
-    if (now !== "automatic") return now;
     const taken = new Set(speakers.map((one) => currentKey(view, one, engine, voices)));
     const place = speakers.findIndex(({ name }) => name === this.#speaker.name);
-    const ready = this.#shown.filter((voice) => (voice.engine ?? engine) === engine && voice.kind !== "none");
-    return firstToHear(ready, taken, place / Math.max(1, speakers.length))?.key ?? now;
+    const own = this.#ready.filter((voice) => (voice.engine ?? engine) === engine && voice.kind !== "none");
+    return firstToHear(own.length ? own : this.#ready, taken, place / Math.max(1, speakers.length))?.key;
   }
 
   /** @param {StudioState} state */
@@ -162,19 +179,30 @@ export class VoicePicker {
 
   #offerFilters() {
     const { engines, voices } = this.#found;
-    const codes = new Set([...voices.flatMap((one) => one.languages), ...engines.flatMap((one) => one.languages)].map(baseOf));
-    const languages = [...codes].map((code) => new Option(languageName(code), code));
-    offer("language", t`Any language`, languages.toSorted((a, b) => a.text.localeCompare(b.text)));
+    this.#offerLanguages();
     offer("gender", t`Any gender`, distinct(voices.map(({ gender }) => gender)));
     offer("age", t`Any age`, distinct(voices.map(({ age }) => age)));
+    const heard = new Set(voices.flatMap(({ sound }) => sound));
+    offer("sound", t`Any sound`, distinct(Object.keys(SOUNDS).filter((word) => heard.has(word))));
     const titles = engines.filter(({ name }) => voices.some(({ engine }) => engine === name)).map(({ name, title }) => new Option(title, name));
     offer("engine", t`All engines`, [...(voices.some(({ engine }) => engine === null) ? [new Option(t`Your voices`, "own")] : []), ...titles]);
     const tags = new Map(voices.flatMap((one) => one.tags.map((tag) => [fold(tag), tag])));
     offer("tag", t`Any tag`, [...tags].map(([key, tag]) => new Option(tag, key)).toSorted((a, b) => a.text.localeCompare(b.text)));
   }
 
+  /** Those of the engine whose voices are shown, with their regions: else of the project's. */
+  #offerLanguages() {
+    const { engine, engines, voices } = this.#found;
+    const shown = filterField("engine").value || engine;
+    const of = voices.filter((one) => (shown === "own" ? one.engine === null : one.engine === shown));
+    const codes = [...of.flatMap((one) => one.languages), ...(engines.find(({ name }) => name === shown)?.languages ?? [])];
+    const languages = listLanguages(codes).map((code) => new Option(languageName(code), code));
+    offer("language", t`Any language`, languages.toSorted((a, b) => a.text.localeCompare(b.text)));
+  }
+
   /** Show the voices that pass the filters, the first rows of them; scrolling brings more. */
   #show() {
+    this.#offerLanguages();
     const filter = /** @type {import("./voice_candidates.js").VoiceFilter} */ (Object.fromEntries(FILTERS.map((name) => [name, filterField(name).value])));
     const spoken = new Map(this.#found.engines.map(({ name, languages }) => [name, languages]));
     this.#shown = this.#found.voices.filter((voice) => isShown(voice, filter, spoken, `${nameOf(voice)} ${this.#about(voice)}`));
@@ -184,32 +212,44 @@ export class VoicePicker {
     const holds = focusedElement()?.closest("#picker-list") != null;
     byId("picker-list").replaceChildren();
     this.#grow();
-    if (this.#at) this.#select(this.#at);
+    if (this.#shown.some(({ key }) => key === this.#at)) this.#select(this.#at);
+    else if (this.#at) this.#forget();
     if (holds) (this.#rowOf(this.#at) ?? byId("picker-list").firstElementChild)?.querySelector(".pick-open").focus();
+  }
+
+  /** A voice that the list doesn't show is neither heard nor given. */
+  #forget() {
+    this.#at = null;
+    this.#sound.hush();
+    this.#mark();
   }
 
   #grow() {
     const list = byId("picker-list");
     const from = list.children.length;
     this.#more.disconnect();
-    const now = currentKey(this.#project.view, this.#speaker, this.#found.engine, this.#found.voices);
-    list.append(...this.#shown.slice(from, from + CHUNK).map((voice) => this.#row(voice, voice.key === now)));
+    const { engine, voices } = this.#found;
+    const now = currentKey(this.#project.view, this.#speaker, engine, voices);
+    const others = namesByVoice(this.#project.view, this.#order.speakers, this.#speaker, engine, voices);
+    const usedBy = ({ key }) => (key === now ? [t`in use`] : []).concat(key === "automatic" ? [] : (others.get(key) ?? []).map((name) => t`${name} has it`));
+    list.append(...this.#shown.slice(from, from + CHUNK).map((voice) => this.#row(voice, usedBy(voice).join(", "))));
     if (list.children.length < this.#shown.length) this.#more.observe(list.lastElementChild);
     this.#showDownloads();
     this.#mark();
   }
 
-  #row(voice, isCurrent) {
+  #row(voice, use) {
     const row = fromTemplate("pick-template");
     row.dataset.key = voice.key;
     const about = this.#about(voice);
     const name = nameOf(voice);
     setText(row.querySelector(".pick-name"), name);
     setText(row.querySelector(".pick-about"), about);
-    setHidden(row.querySelector(".pick-now"), !isCurrent);
+    setText(row.querySelector(".pick-now"), use);
+    setHidden(row.querySelector(".pick-now"), !use);
     const [play, open] = [row.querySelector(".pick-play"), row.querySelector(".pick-open")];
     play.ariaLabel = t`Listen to ${name}`;
-    open.ariaLabel = `${name}, ${about}${isCurrent ? t`, in use` : ""}`;
+    open.ariaLabel = [name, about, use].filter(Boolean).join(", ");
     play.addEventListener("click", () => this.#press(voice.key, play));
     open.addEventListener("click", () => this.#press(voice.key, play));
     row.querySelector(".pick-get").addEventListener("click", () =>
@@ -217,12 +257,12 @@ export class VoicePicker {
     return row;
   }
 
-  #about({ kind, engine, languages, gender, age, tags }) {
+  #about({ kind, engine, languages, gender, age, sound, tags }) {
     const by = this.#found.engines.find(({ name }) => name === (engine ?? this.#found.engine));
     const kinds = { automatic: t`chosen by name`, sample: t`your recording`, described: t`Described voice`, none: t`no recording yet` };
     const source = kinds[kind] ?? (engine ? by?.title ?? engine : t`engine voice`);
     const spoken = languages.length > 0 && languages.length <= 3 ? languages.map((code) => languageName(code)).join(", ") : "";
-    const looks = tags.length ? [] : [WHO[gender] ?? gender, WHO[age] ?? age]; // which such tags say
+    const looks = (tags.length ? [] : [gender, age]).concat(sound).map((word) => WHO[word] ?? word); // which such tags say
     return [source, ...looks, spoken, tags.join(", ")].filter(Boolean).join(" · ");
   }
 
@@ -274,7 +314,7 @@ export class VoicePicker {
       row.toggleAttribute("data-selected", row.dataset.key === this.#at);
       for (const button of row.querySelectorAll("button")) button.tabIndex = row === chosen ? 0 : -1;
     }
-    const voice = this.#found.voices.find((one) => one.key === this.#at);
+    const voice = this.#shown.find((one) => one.key === this.#at);
     const engine = this.#engineOf(this.#at);
     const usable = Boolean(voice) && !engine?.to_fetch;
     for (const id of ["picker-use", "picker-then"]) byId(id).disabled = !usable;
@@ -285,11 +325,17 @@ export class VoicePicker {
 
   /** The same line by the next voice that can be heard now. @param {number} by */
   #step(by) {
-    const ready = this.#shown.filter(({ key }) => !this.#engineOf(key)?.to_fetch);
-    if (!ready.length) return;
+    this.#direction = by;
+    const key = this.#keyAfter(by);
+    if (key) this.#hear(key);
+  }
+
+  /** The voice so many rows on; behind the automatic one, which stands first, that is the suggested one. */
+  #keyAfter(by) {
+    const ready = this.#ready;
+    if (this.#at === "automatic" && by === 1) return this.#suggested() ?? null;
     const here = ready.findIndex(({ key }) => key === this.#at);
-    const to = here < 0 ? 0 : Math.min(ready.length - 1, Math.max(0, here + by));
-    this.#hear(ready[to].key);
+    return ready[here < 0 ? 0 : Math.min(ready.length - 1, Math.max(0, here + by))]?.key ?? null;
   }
 
   /** @param {string} key */
@@ -311,15 +357,17 @@ export class VoicePicker {
     return this.#sound.toggle(play, (signal) => this.#read(signal));
   }
 
-  /** The line by the selected voice. @param {AbortSignal} signal @returns {Promise<Blob>} */
+  /** The line by the selected voice; the one that a further step would choose is made meanwhile. @param {AbortSignal} signal */
   async #read(signal) {
     const voice = this.#at;
     const name = this.#found.voices.find(({ key }) => key === voice)?.name ?? "";
-    const body = { speaker: this.#speaker.name, voice, ...this.#line };
-    const sound = await api.audition(this.#project.id, body, signal);
+    const next = this.#keyAfter(this.#direction);
+    const parts = this.#auditions.say({ speaker: this.#speaker.name, voice, ...this.#line }, next === voice ? null : next);
+    await parts[0];
+    if (signal.aborted) return parts;
     byId("voice-picker").dataset.heard = voice;
     announce(name);
-    return sound;
+    return parts;
   }
 
   /** Give the character the selected voice. @param {boolean} goesOn whether the next character is cast then */
@@ -357,6 +405,7 @@ export class VoicePicker {
   #left() {
     this.#asked += 1;
     this.#sound.hush();
+    this.#auditions.clear();
     this.#more.disconnect();
     delete byId("voice-picker").dataset.heard;
     const name = this.#speaker?.name;

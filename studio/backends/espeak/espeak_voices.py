@@ -259,6 +259,7 @@ _GENDERS = dict.fromkeys(
     ["aunty", "f4", "f1", "shelby", "steph", "grandma", "linda", "belinda", "Andrea", "Annie"],
     "woman",
 )
+_SOUNDS = {"Deep": ("low",), "Low": ("low",), "High": ("high",), "Bright": ("high",)}
 _OLD = frozenset({"grandpa", "grandma"})
 _BETWEEN_HZ = 155.0
 """A man's variant above, and a woman's below, is taken for either."""
@@ -303,6 +304,7 @@ def presets() -> tuple[Preset, ...]:
             variant.label,
             gender=_GENDERS.get(variant.name, "man"),
             age="old" if variant.name in _OLD else "",
+            sound=_SOUNDS.get(variant.label.partition(" ")[0], ()),
         )
         for variant in VARIANTS
     )

@@ -14,9 +14,10 @@ from studio.backends.base import LoadProgress, Preset, WeightFile, WeightSource
 from studio.backends.hub.weights import fetch_weights, to_fetch, weights_at_hand
 from studio.errors import ModelUnavailable
 from studio.setup.commands import install_remedy
-from studio.voices.automatic import VoiceTraits
+from studio.voices.automatic import VoiceTraits, describe_sound
 
 _WHO = {"f": "woman", "m": "man"}
+_MEASURED = ("pitches_hz", "paces_syl_s", "levels_lufs", "trebles_db")
 _SECOND_CHOICE, _ODD = 0.5, 1.5  # below 1 rather than the same voice twice, above only by choice
 
 
@@ -126,7 +127,6 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     voices = entry.pop("voices", None)
     readers = entry.pop("readers", 0)
     spoken = entry.pop("voice_languages", None)
-    pitches_hz = entry.pop("pitches_hz", None)
     reluctance = dict.fromkeys(entry.pop("second_choices", ()), _SECOND_CHOICE)
     reluctance |= dict.fromkeys(entry.pop("odd_voices", ()), _ODD)
     if voices is None:
@@ -134,15 +134,23 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     offered = {
         voice: number for number, voice in enumerate(voices) if spoken is None or voice[0] in spoken
     }
+    columns = [entry.pop(name, None) or [None] * len(voices) for name in _MEASURED]
+    measured = dict(zip(voices, zip(*columns, strict=True), strict=True))
     add_sources(entry)
     presets = tuple(
-        Preset(voice, _label(voice), (spoken[voice[0]],) if spoken else (), _gender(voice))
+        Preset(
+            voice,
+            _label(voice),
+            (spoken[voice[0]],) if spoken else (),
+            _gender(voice),
+            sound=describe_sound(_gender(voice), *measured[voice]),
+        )
         for voice in offered
     )
     traits = {
         one.preset_id: VoiceTraits(
             one.label,
-            pitches_hz[offered[one.preset_id]] if pitches_hz else None,
+            measured[one.preset_id][0],
             (float(offered[one.preset_id]),),  # no two are of one timbre
             one.gender,
             reluctance.get(one.preset_id, 0.0),

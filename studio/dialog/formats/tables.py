@@ -39,7 +39,7 @@ from studio.dialog.model import (
     paragraph,
     with_place,
 )
-from studio.dialog.planning import FILE_NAME, LINE_ID, MAX_DURATION
+from studio.dialog.planning import FILE_NAME, LINE_ID, MAX_DURATION, VOICE
 from studio.dialog.script import parse_header
 from studio.dialog.tags import cut_pauses
 from studio.errors import ScriptError
@@ -492,13 +492,15 @@ class _Table:
         found = {}
         for column, cells in values.items():
             heading = self._headings[column]
-            key = heading.removeprefix(PARAM_PREFIX).strip()
-            if role_of(heading) is not None or column == self._columns[Role.TEXT]:
-                continue
-            if column in self._translations:
+            # Beside the column of the speakers, one of voices says what theirs are called.
+            is_voice = heading.casefold() == VOICE and self._columns.get(Role.SPEAKER) != column
+            key = VOICE if is_voice else heading.removeprefix(PARAM_PREFIX).strip()
+            is_known = column in {self._columns[Role.TEXT], *self._translations}
+            if is_known or (role_of(heading) is not None and not is_voice):
                 continue
             is_setting = _NOT_IN_WORDS.sub("", heading.casefold()) not in _NO_SETTINGS
-            if is_setting and _is_key(key) and all(map(_VALUE.fullmatch, cells)):
+            is_setting = is_setting and _is_key(key) and all(map(_VALUE.fullmatch, cells))
+            if is_voice or is_setting:
                 found[column] = key
             elif is_noted(heading):
                 self._noted[column] = ""

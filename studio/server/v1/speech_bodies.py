@@ -16,7 +16,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -28,8 +27,9 @@ from studio.audio.decode import DecodeLimits
 from studio.audio.encode import MAX_SPEED, MIN_SPEED
 from studio.audio.formats import AudioFormat
 from studio.audio.guarded_decode import decode_guarded
-from studio.backends.base import Backend, Preset, canonical_name
+from studio.backends.base import Backend, canonical_name
 from studio.backends.registry import offer_of
+from studio.backends.voice_names import VoiceNames
 from studio.dialog.attributes import MAX_PARAMS, MAX_SEED
 from studio.dialog.gaps import MAX_GAP_S, NATURAL_GAP_S
 from studio.dialog.model import ParamValue, clean_name
@@ -445,15 +445,15 @@ def named_voice(studio: Studio, backend: Backend, written: str, *, any_name: boo
 
     Raises:
         NotFound: Neither the library nor the backend has it, and there are others.
+        BadInput: Another backend has it.
         SampleRejected: The speaker's sample can't be used.
     """
     name = _name(written)
-    found = _find_voice(studio, backend, name)
-    if found is None:
-        chosen = studio.options.voice_names.get(name.casefold())
-        found = _find_voice(studio, backend, chosen) if chosen else None
-    if found is not None:
-        return found
+    chosen = studio.options.voice_names.get(name.casefold())
+    asked = (chosen, name) if chosen and studio.speakers.find(name) is None else (name,)
+    for one in asked:
+        if (found := _find_voice(studio, backend, one)) is not None:
+            return found
     is_openai = name.casefold() in OPENAI_VOICES
     any_name = any_name or is_openai or studio.options.any_voice
     if backend.capabilities.builtin_voice and any_name:
@@ -462,24 +462,23 @@ def named_voice(studio: Studio, backend: Backend, written: str, *, any_name: boo
         chosen = usable[OPENAI_VOICES.index(name.casefold()) % len(usable)]
         if (found := _find_voice(studio, backend, chosen)) is not None:
             return found
-    known = [one.name for one in studio.speakers.list()]
-    known += [one.label for one in backend.capabilities.presets]
-    if backend.capabilities.builtin_voice and not known:
+    has_others = studio.speakers.list() or backend.capabilities.presets
+    if backend.capabilities.builtin_voice and not has_others:
         return Voice(name)
-    near = get_close_matches(name, known)
-    hint = f"; there is “{'” and “'.join(near)}”" if near else ""
-    raise NotFound(
-        f"There is no voice “{name}”{hint}. GET /v1/audio/voices lists those there are; a "
-        "recording in ref_audio gives another."
-    )
+    remedy = "GET /v1/audio/voices lists those there are; a recording in ref_audio gives another."
+    # It was found by no name that it may have here, so this says why.
+    voice = VoiceNames(studio.speakers, backend).get(name, remedy)
+    return Cast(studio.speakers, {}, {name: voice}).load_voice(name)
 
 
 def _find_voice(studio: Studio, backend: Backend, name: str) -> Voice | None:
     """The library's speaker or the backend's preset of a name."""
-    if studio.speakers.find(name) is not None:
-        return Cast(studio.speakers, {}).load_voice(name)
-    preset = _preset(backend, name)
-    return Voice(name, preset=preset.preset_id) if preset is not None else None
+    match VoiceNames(studio.speakers, backend).find(name):
+        case str():
+            return Cast(studio.speakers, {}).load_voice(name)
+        case (engine, preset) if engine.name == backend.name:
+            return Voice(name.rpartition("/")[2].strip(), preset=preset.preset_id)
+    return None
 
 
 def _list_usable(studio: Studio, backend: Backend) -> list[str]:
@@ -501,14 +500,6 @@ def language_for(backend: Backend, wanted: str | None) -> str | None:
     by_name = {**any_of, **{title: code for code, title in languages.items()}}
     codes = {title.casefold(): code for title, code in by_name.items()}
     return codes.get(wanted.casefold(), wanted)
-
-
-def _preset(backend: Backend, name: str) -> Preset | None:
-    wanted = name.casefold()
-    for preset in backend.capabilities.presets:
-        if wanted in {preset.preset_id.casefold(), preset.label.casefold()}:
-            return preset
-    return None
 
 
 def _name(written: str) -> str:
