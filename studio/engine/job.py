@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 import time
 from collections import Counter, defaultdict
@@ -253,6 +254,7 @@ class JobSpec:
         busy: Counts for how long the device works; shared by the jobs of one render.
         levels_db: Added to the lines of speakers where they are laid out, by the name's key.
         pans: Where the lines of speakers are between left and right, likewise.
+        trims_edges: Whether the silence at the ends of its lines is cut to the same short length.
     """
 
     plan: Plan
@@ -268,6 +270,7 @@ class JobSpec:
     busy: BusyTime = field(default_factory=BusyTime)
     levels_db: Mapping[str, float] = field(default_factory=dict)
     pans: Mapping[str, float] = field(default_factory=dict)
+    trims_edges: bool = True
 
 
 class Job:
@@ -334,6 +337,21 @@ class Job:
                 speech.append(segment.segment_idx)
         self._end_if_all_final()
         return speech
+
+    def find_edges(self, record: SegmentRecord) -> tuple[bool, bool]:
+        """Whether a segment's beginning and its end are cut.
+
+        Between the sentences of a long line the voice's own pause stays; in the middle of one that
+        was too long there is none.
+        """
+        if not self.spec.trims_edges:
+            return False, False
+        idx = record.segment.segment_idx
+        before, own, behind = (
+            self.records[at].segment if 0 <= at < len(self.records) else None
+            for at in (idx - 1, idx, idx + 1)
+        )
+        return not _is_sentence_end(before, own), not _is_sentence_end(own, behind)
 
     def segment_path(self, record: SegmentRecord) -> Path:
         """The path of a segment's WAV, in a job with a folder."""
@@ -508,6 +526,16 @@ class Job:
             summary.max_in_flight,
             summary.failed,
         )
+
+
+_SENTENCE_END = re.compile(r"[.!?…。！？｡؟।][\W_]*\Z")
+
+
+def _is_sentence_end(segment: Segment | None, behind: Segment | None) -> bool:
+    """Whether a sentence ends between two segments of one line."""
+    if not isinstance(segment, SpeechSegment) or not isinstance(behind, SpeechSegment):
+        return False
+    return segment.line_idx == behind.line_idx and bool(_SENTENCE_END.search(segment.text))
 
 
 def _build_failure(record: SegmentRecord, message: str) -> SegmentFailure:

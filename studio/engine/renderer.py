@@ -31,6 +31,7 @@ from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, join_chunks, resamp
 from studio.audio.decode import decode
 from studio.audio.encode import change_tempo
 from studio.audio.guarded_decode import decode_guarded
+from studio.audio.line_edges import trim_edges
 from studio.audio.stream_resume import StreamResume
 from studio.backends.base import SPEED, Backend, SpeechRequest
 from studio.dialog.planning import AudioSegment, SpeechSegment
@@ -468,7 +469,7 @@ def synthesize(
         with (
             job.spec.busy.span(find_device_clock(backend, job.measure_elapsed_s)),
             speeds.span(backend.name, lambda: resume.delivered_s),
-            closing(_generate_chunks(backend, request, _find_tempo(backend, record))) as spoken,
+            closing(_generate_chunks(backend, request, turn)) as spoken,
         ):
             for chunk in spoken:
                 if job.cancelled:
@@ -531,13 +532,18 @@ def _find_tempo(backend: Backend, record: SegmentRecord) -> float:
     return float(record.segment.params.get(SPEED.name, 1.0))
 
 
-def _generate_chunks(backend: Backend, request: SpeechRequest, speed: float) -> Generator[Samples]:
+def _generate_chunks(
+    backend: Backend, request: SpeechRequest, turn: QueuedSegment
+) -> Generator[Samples]:
     """A backend's chunks at the studio's rate; closing this iterator closes the backend's."""
-    rate_hz = backend.capabilities.sample_rate_hz
+    rate_hz, speed = backend.capabilities.sample_rate_hz, _find_tempo(backend, turn.record)
     spoken: Iterator[Samples] = backend.speak(request)
     if rate_hz != STUDIO_RATE_HZ:
         spoken = resample(spoken, rate_hz, STUDIO_RATE_HZ)
-    yield from spoken if speed == 1.0 else change_tempo(spoken, speed)
+    if speed != 1.0:
+        spoken = change_tempo(spoken, speed)
+    begins, ends = turn.job.find_edges(turn.record)
+    yield from trim_edges(spoken, begins=begins, ends=ends) if begins or ends else spoken
 
 
 async def save_segment(
