@@ -32,7 +32,13 @@ from studio.engine.busy_time import BusyTime
 from studio.engine.event_log import EventLog
 from studio.engine.remaining_time import RemainingTime, weigh
 from studio.errors import AudioRejected, Conflict
-from studio.quality.checks import QualityIssue, QualityReport, TakeMetrics, check_max_duration
+from studio.quality.checks import (
+    QualityIssue,
+    QualityReport,
+    TakeMetrics,
+    check_max_duration,
+    score_issues,
+)
 from studio.quality.voice_drift import VoiceBaseline, build_baseline, find_outliers
 from studio.voices.cast import Cast
 
@@ -73,15 +79,23 @@ class SegmentTry:
 
     Attributes:
         seed: As the backend got it.
-        issues: Its quality issues, also compared with the segments of its voice so far.
-        score: Of its issues, see `score_issues`; the try with the lowest is used.
+        report: Its quality report.
+        samples: Its length.
+        issues: Its quality issues, also compared with the segments of its voice: with those so far,
+            and with all once they are there.
         path: Its WAV; None in a job without a folder, or if the disk had no room for it.
     """
 
     seed: int | None
+    report: QualityReport
+    samples: int
     issues: tuple[QualityIssue, ...]
-    score: float
     path: Path | None
+
+    @property
+    def score(self) -> float:
+        """Of its issues, see `score_issues`; the try with the lowest is used."""
+        return score_issues(self.issues)
 
     @property
     def message(self) -> str:
@@ -254,7 +268,6 @@ class JobSpec:
         busy: Counts for how long the device works; shared by the jobs of one render.
         levels_db: Added to the lines of speakers where they are laid out, by the name's key.
         pans: Where the lines of speakers are between left and right, likewise.
-        trims_edges: Whether the silence at the ends of its lines is cut to the same short length.
     """
 
     plan: Plan
@@ -270,7 +283,6 @@ class JobSpec:
     busy: BusyTime = field(default_factory=BusyTime)
     levels_db: Mapping[str, float] = field(default_factory=dict)
     pans: Mapping[str, float] = field(default_factory=dict)
-    trims_edges: bool = True
 
 
 class Job:
@@ -344,7 +356,7 @@ class Job:
         Between the sentences of a long line the voice's own pause stays; in the middle of one that
         was too long there is none.
         """
-        if not self.spec.trims_edges:
+        if not self.spec.cast.evens_lines:
             return False, False
         idx = record.segment.segment_idx
         before, own, behind = (
@@ -506,6 +518,7 @@ class Job:
     def _end_if_all_final(self) -> None:
         if self._open or self.events.closed:
             return
+        _judge_tries(self)
         self._ended_s = self.measure_elapsed_s()
         self.state = JobState.CANCELLED if self.cancelled else JobState.DONE
         ended = JobEvent(self.state, self._ended_s)
@@ -578,6 +591,27 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
         if doubts:
             found.append(SegmentIssues(segment.segment_idx, segment.line_number, doubts))
     return tuple(found)
+
+
+def _judge_tries(job: Job) -> None:
+    """Judge all tries by all lines of their voice, and use the best of each segment.
+
+    While the lines are being spoken, the same sound may stand out of those so far, or not.
+    """
+    tried = [one for one in job.records if len(one.tries) > 1 and one.report is not None]
+    for is_chosen in (False, True) if tried else ():
+        usual = _build_baselines(job)
+        for record in tried:
+            voice = usual.get(_build_voice_key(record))
+            record.tries = [
+                replace(one, issues=_find_issues(job, one.report, voice)) for one in record.tries
+            ]
+            scores = [one.score for one in record.tries]
+            best = scores.index(min(scores))
+            if not is_chosen and record.tries[best].path is not None:
+                chosen, record.best_try = record.tries[best], best
+                record.path, record.samples = chosen.path, chosen.samples
+                record.report = chosen.report
 
 
 def _find_issues(
