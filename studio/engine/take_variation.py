@@ -6,37 +6,26 @@ none. So something short is said twice, when a new take is asked of it first.
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from studio.backends.base import VARIED_SEEDS, Backend, SpeechRequest
 from studio.errors import SpeechFailed
 
-log = logging.getLogger(__name__)
-
-_PROBE = "1, 2."  # which every language can read
-_PACE = (0.03, 0.06)  # the least that is heard, and the most that doesn't sound hurried
+_PROBE = "1, 2."  # which can be read in every language
+_LEAST_PACE, _MOST_PACE = 0.03, 0.06  # less isn't heard, more sounds hurried
 _SEMITONES = 0.4
 
 
-@dataclass(frozen=True, slots=True)
-class Variation:
-    """Factors of a take's pace and of its pitch; the first take of a line has none."""
+class Variation(NamedTuple):
+    """Factors of a take's pace and of its pitch."""
 
     pace: float = 1.0
     pitch: float = 1.0
-
-    @classmethod
-    def from_seed(cls, seed: int) -> Variation:
-        """The same for the same seed: 3 to 6 % quicker or slower, and up to 0.4 semitones off."""
-        turn, more, pitch = np.random.default_rng(seed).uniform(-1, 1, 3)
-        least, most = _PACE
-        pace = math.copysign(least + (most - least) * abs(float(more)), float(turn))
-        return cls(1 + pace, 2 ** (_SEMITONES * float(pitch) / 12))
 
 
 class TakeVariations:
@@ -48,36 +37,27 @@ class TakeVariations:
         self._varies: dict[tuple[str, str], bool] = {}
 
     def find(self, backend: Backend, request: SpeechRequest) -> Variation:
-        """How the studio varies a request: not at all, unless it is for a new take.
-
-        Raises:
-            Cancelled: The request was, while it was found out.
-        """
-        first, end = VARIED_SEEDS
-        is_new = request.seed is not None and first <= request.seed < end
-        if not is_new or backend.capabilities.seeded or self._find_varies(backend, request):
+        """How the studio varies a request: always the same for a seed, and only for a new take."""
+        seed, (first, end) = request.seed, VARIED_SEEDS
+        if seed is None or not first <= seed < end or backend.capabilities.seeded:
             return Variation()
-        assert request.seed is not None
-        return Variation.from_seed(request.seed)
-
-    def _find_varies(self, backend: Backend, request: SpeechRequest) -> bool:
         with self._lock:
             key = backend.name, backend.revision
             if key not in self._varies:
-                self._varies[key] = _says_otherwise(backend, request)
-            return self._varies[key]
+                self._varies[key] = _varies_by_itself(backend, request)
+        if self._varies[key]:
+            return Variation()
+        turn, more, pitch = map(float, np.random.default_rng(seed).uniform(-1, 1, 3))
+        pace = math.copysign(_LEAST_PACE + (_MOST_PACE - _LEAST_PACE) * abs(more), turn)
+        return Variation(1 + pace, 2 ** (_SEMITONES * pitch / 12))
 
 
-def _says_otherwise(backend: Backend, request: SpeechRequest) -> bool:
-    """Whether the same words sound different the second time."""
+def _varies_by_itself(backend: Backend, request: SpeechRequest) -> bool:
     try:
         first, second = (
             np.concatenate([*backend.speak(replace(request, text=_PROBE, seed=seed))])
             for seed in VARIED_SEEDS
         )
-    except (SpeechFailed, ValueError) as error:  # nothing was said
-        log.info("%s: it isn't known whether its takes differ: %s", backend.name, error)
+    except (SpeechFailed, ValueError):  # it said nothing
         return False
-    varies = not np.array_equal(first, second)
-    log.info("%s: two readings are %s", backend.name, "different" if varies else "the same")
-    return varies
+    return not np.array_equal(first, second)

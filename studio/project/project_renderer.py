@@ -415,7 +415,8 @@ class ProjectRenderer:
         core, message = self._state, line_job.message
         try:
             if line_job.take is None and (message is None or line_job.is_cut):
-                others = core.line_states.list_takes(line_job.line_id)
+                is_extra = line_job.spec.is_extra_take  # else the line asks for this seed
+                others = core.line_states.list_takes(line_job.line_id) if is_extra else ()
                 line_job.take = write_take(line_job, core.take_store, others)
         except DiskFull as error:
             self._disk_wait.hold(line_job, error)
@@ -453,7 +454,7 @@ class ProjectRenderer:
     def _choose_new(self, line_job: LineJob) -> bool:
         """Choose a new take; False if that has to wait for room."""
         take = line_job.take
-        if take is None or take.cut or (line_job.is_same and line_job.spec.is_extra_take):
+        if take is None or take.cut or line_job.is_same:
             return True
         try:
             self._choose(take, again=line_job.spec.is_extra_take)
@@ -470,17 +471,14 @@ class ProjectRenderer:
         self._queue.record_first_audio(line_job)
         if take is not None and line_job.is_same:
             self._queue.complete(line_id, take.samples / STUDIO_RATE_HZ)
-            self._report_same(take)
+            backend = self._engine.models.get_manager(take.backend).backend
+            if self._queue.progress is not None:
+                self._queue.progress.message = describe_same(backend.title)
         elif take is not None and not take.cut:
             audio_s = take.samples / STUDIO_RATE_HZ
             self._queue.complete(line_id, audio_s, self._choose_retry_seed(take))
         else:
             self._queue.fail(line_id, line_job.spec.key, message or "")
-
-    def _report_same(self, take: Take) -> None:
-        title = self._engine.models.get_manager(take.backend).backend.title
-        if self._queue.progress is not None:
-            self._queue.progress.message = describe_same(title)
 
     def _try_to_choose(self, take: Take, *, again: bool) -> None:
         """Choose a take; if the disk is full the take still exists."""
@@ -574,12 +572,8 @@ class ProjectRenderer:
         if score_issues(find(take)) == 0:
             return None
         takes = core.take_store.list_for_line(line.line_id)
-        return choose_retry_seed(take, takes, most, self._least_take_seed)
-
-    @property
-    def _least_take_seed(self) -> int:
-        models, context = self._engine.models, self._state.line_states.context
-        return models.get_manager(context.backend[0]).backend.capabilities.take_seeds[0]
+        can = self._engine.models.get_manager(take.backend).backend.capabilities
+        return choose_retry_seed(take, takes, most, can.take_seeds[0])
 
 
 def choose_retry_seed(take: Take, takes: Sequence[Take], most: int, least: int = 0) -> int | None:

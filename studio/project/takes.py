@@ -377,17 +377,12 @@ class TakeStore:
         Raises:
             StorageFailed: The new one's audio can't be read.
         """
-        alike = [
-            one
-            for one in others
-            if (one.key, one.samples, one.cut) == (take.key, take.samples, take.cut)
-            and one.take_id != take.take_id
-            and not self.is_freed(one)
-        ]
-        if not alike:
-            return None
-        checksum = _measure_checksum(audio)
-        return next((one for one in alike if one.audio_crc32 == checksum), None)
+        alike = [one for one in others if (one.key, one.samples) == (take.key, take.samples)]
+        checksum = _measure_checksum(audio) if alike else None
+        for one in alike:
+            if checksum == one.audio_crc32 and not (one.cut or self.is_freed(one)):
+                return one
+        return None
 
     def add(self, take: Take, audio: Path | Clip) -> None:
         """Add a take with the checksum of its audio, or restore one; damaged audio is kept.

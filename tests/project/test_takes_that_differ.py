@@ -18,6 +18,7 @@ from studio.backends.espeak.backend import DraftBackend
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.project.document import Document, ProjectLine
 from studio.project.history import Author, EntryKind, History, Journal, Marks
+from studio.project.line_states import LineState
 from studio.project.session import ProjectSession
 from studio.services.previews import Sentence
 from studio.storage.disk import Disk
@@ -126,3 +127,18 @@ def test_a_project_from_before_keeps_the_sound_of_its_lines(open_studio: OpenStu
     for session in (old, new):
         asyncio.run(studio.auditions.say(session, "Ida", "automatic", Sentence("Yes.")))
     assert voice.evened[3:] == [False, True]
+
+
+def test_a_seed_that_a_line_asks_for_has_its_take_though_it_changes_nothing(
+    open_studio: OpenStudio,
+) -> None:
+    studio = open_studio(Fixed(knows=True))
+    session = studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
+    rendered(session)
+    line_id = session.document.order[0]
+    session.edit(
+        ops({"op": "set", "line_ids": [line_id], "fields": {"seed": 7}}), IDA, session.rev
+    )
+    rendered(session)
+    assert [one.seed for one in session.list_takes(line_id)][-1] == 7
+    assert session.list_views()[0].state is LineState.READY
