@@ -43,45 +43,72 @@ def trim_edges(
     Yields:
         float32 [samples], never empty. What may turn out to be the end is held back.
     """
-    levels_db, held = np.zeros(0), silent(0)
-    at = 0  # of what is held, in frames
-    is_known = not begins  # where the line begins
-
-    def begin(first: int) -> None:
-        nonlocal held, at, is_known
-        is_known = True
-        if (cut := first - _KEPT_BEFORE) > 0:
-            held, at = held[cut * _FRAME :], cut
-            held[: len(_RISE)] *= _RISE
-
+    line = _Line(begins=begins, ends=ends)
     try:
         for chunk in chunks:
-            held = np.concatenate([held, chunk])
-            levels_db = np.append(levels_db, _measure_db(held[(len(levels_db) - at) * _FRAME :]))
-            if not is_known and (first := _find_first(levels_db)) is not None:
-                begin(first)
-            until = (_find_last(levels_db) if ends else len(levels_db)) - at
-            if is_known and until > 0:
-                yield held[: until * _FRAME]
-                held, at = held[until * _FRAME :], at + until
+            if len(sound := line.push(chunk)):
+                yield sound
+        if len(rest := line.finish()):
+            yield rest
     except SpeechFailed:
-        if len(held):
-            yield held
+        if len(line.held):
+            yield line.held
         raise
     finally:
         close = getattr(chunks, "close", None)
         if close is not None:
             close()
-    part = held[(len(levels_db) - at) * _FRAME :]
-    levels_db = np.append(levels_db, _measure_db(np.pad(part, (0, -len(part) % _FRAME))))
-    if not is_known and (first := _find_first(levels_db, is_whole=True)) is not None:
-        begin(first)
-    end = (_find_last(levels_db) + _KEPT_BEHIND - at) * _FRAME
-    if ends and is_known and _find_last(levels_db) and end < len(held):
-        held = held[:end]
-        held[-len(_RISE) :] *= _RISE[::-1]
-    if len(held):
-        yield held
+
+
+class _Line:
+    """A line as it comes in.
+
+    Attributes:
+        held: What isn't passed on yet.
+    """
+
+    def __init__(self, *, begins: bool, ends: bool) -> None:
+        self.held = silent(0)
+        self._at = 0  # of what is held, in frames
+        self._levels_db = np.zeros(0)
+        self._is_begun = not begins
+        self._ends = ends
+
+    def push(self, chunk: Samples) -> Samples:
+        """What can be passed on now."""
+        self.held = np.concatenate([self.held, chunk])
+        part = self.held[(len(self._levels_db) - self._at) * _FRAME :]
+        self._levels_db = np.append(self._levels_db, _measure_db(part))
+        self._begin(_find_first(self._levels_db))
+        if not self._is_begun:
+            return self.held[:0]
+        until = _find_last(self._levels_db) if self._ends else len(self._levels_db)
+        passed = max(0, until - self._at)
+        self._at += passed
+        sound, self.held = np.split(self.held, [passed * _FRAME])
+        return sound
+
+    def finish(self) -> Samples:
+        """The rest of it."""
+        part = self.held[(len(self._levels_db) - self._at) * _FRAME :]
+        padded = np.pad(part, (0, -len(part) % _FRAME))
+        self._levels_db = np.append(self._levels_db, _measure_db(padded))
+        self._begin(_find_first(self._levels_db, is_whole=True))
+        last = _find_last(self._levels_db)
+        end = (last + _KEPT_BEHIND - self._at) * _FRAME
+        if self._ends and last and end < len(self.held):
+            self.held = self.held[:end]
+            self.held[-len(_RISE) :] *= _RISE[::-1]
+        return self.held
+
+    def _begin(self, first: int | None) -> None:
+        if self._is_begun or first is None:
+            return
+        self._is_begun = True
+        self._at = max(0, first - _KEPT_BEFORE)
+        self.held = self.held[self._at * _FRAME :]
+        if self._at:
+            self.held[: len(_RISE)] *= _RISE
 
 
 def _measure_db(samples: Samples) -> _Levels:

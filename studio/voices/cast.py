@@ -35,8 +35,8 @@ class Cast:
     voice.
 
     Attributes:
-        evens_lines: Whether the silence at the ends of what they say is cut to one length, and
-            voices that nobody recorded are brought to one level: not in projects of earlier studios.
+        evens_lines: Whether the silence at the ends of lines is cut to one length, and voices that
+            nobody recorded are brought to one level: not in projects of earlier studios.
     """
 
     def __init__(

@@ -55,7 +55,9 @@ def test_the_silence_at_both_ends_is_cut_and_no_sound_is(how: dict) -> None:
     line, n_spoken = line_of(**how)
     found = trimmed(line)
     before = round(how.get("before", 0.32) * RATE)
-    begins = next(at for at in range(len(line)) if np.array_equal(line[at : at + 500], found[200:700]))
+    begins = next(
+        at for at in range(len(line)) if np.array_equal(line[at : at + 500], found[200:700])
+    )
     begins -= 200
     kept = before - begins, begins + len(found) - before - n_spoken
     assert LEAD_S * RATE <= kept[0] <= (LEAD_S + FRAME_S) * RATE
@@ -84,7 +86,9 @@ def test_chunks_change_nothing(cuts, floor, before, behind, onset, ends) -> None
     assert len(whole) <= len(line)
 
 
-@pytest.mark.parametrize("line", [np.zeros(30_000, np.float32), noise(1.0, -80), np.zeros(7, np.float32)])
+@pytest.mark.parametrize(
+    "line", [np.zeros(30_000, np.float32), noise(1.0, -80), np.zeros(7, np.float32)]
+)
 def test_a_line_without_a_sound_stays(line) -> None:
     assert np.array_equal(trimmed(line, [5_000, 5_001]), line)
 

@@ -30,6 +30,11 @@ TEXTS = (
     "He hopes to hear from Hugh's staff.",
     "Whose shoes are these?",
 )
+LONGER_TEXTS = (
+    "The telegram came before dawn, and nobody in the house had read it.",
+    "Half past six, if I am lucky? Then I had better hurry.",
+    "He kept the old lantern burning until the last boat was in.",
+)
 TEN_VOICES = (
     *("af_heart", "af_bella", "af_nova", "am_adam", "am_michael"),
     *("am_puck", "bf_emma", "bf_isabella", "bm_george", "bm_fable"),
@@ -120,7 +125,7 @@ def test_ten_voices_of_kokoro_are_within_a_decibel(kokoro: Backend) -> None:
     def measure_lufs(voice: str, *, is_evened: bool) -> float:
         meter = LoudnessMeter(true_peak=False)
         conditioning = kokoro.condition(Voice("Ida", preset=voice))
-        for text in TEXTS[:3]:
+        for text in LONGER_TEXTS:
             request = SpeechRequest(text, conditioning, "en-US", is_evened=is_evened)
             for chunk in kokoro.speak(request):
                 assert np.abs(chunk).max() <= 1
@@ -128,7 +133,6 @@ def test_ten_voices_of_kokoro_are_within_a_decibel(kokoro: Backend) -> None:
         return meter.finish().lufs
 
     evened = [measure_lufs(one, is_evened=True) for one in TEN_VOICES]
-    assert max(evened) - min(evened) < 2
-    assert np.std(evened) < 0.5
+    assert max(evened) - min(evened) < 1
     quiet, loud = (measure_lufs(one, is_evened=False) for one in ("af_nova", "am_adam"))
     assert loud - quiet > 5

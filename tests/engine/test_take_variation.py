@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -146,8 +147,8 @@ def test_the_same_sound_is_judged_the_same_way_by_all_lines(open_studio: OpenStu
             for number, chunk in enumerate(super().speak(request)):
                 yield chunk * gain + np.float32(1e-4 * len(self.requests) * (number == 0))
 
-    early = [f"This is the early line number {word}." for word in "a b c d e f g h".split()]
-    late = [f"This is the late line number {word}." for word in "a b c d e f g h i j".split()]
+    early = [f"This is the early line number {word}." for word in string.ascii_lowercase[:8]]
+    late = [f"This is the late line number {word}." for word in string.ascii_lowercase[:10]]
     studio = open_studio(Rising(), max_concurrency=1)
     lines = tuple(Speech("Ida", text, line_number=at) for at, text in enumerate(early + late, 1))
     job = studio.render(Dialog(lines), RenderOptions(seed=5, tries=2))

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from project_scenes import IDA, ops, rendered, until
 from scenes import OpenStudio
 
@@ -24,9 +23,7 @@ from studio.services.previews import Sentence
 from studio.storage.disk import Disk
 
 SCRIPT = "Ida: The ferry leaves before the museum opens.\nTom: Nobody told me."
-SAME = (
-    "Fixed says this line the same way every time. Change the speed, the words or the voice."
-)
+SAME = "Fixed says this line the same way every time. Change the speed, the words or the voice."
 
 
 class Fixed(DraftBackend):
@@ -136,9 +133,7 @@ def test_a_seed_that_a_line_asks_for_has_its_take_though_it_changes_nothing(
     session = studio.projects.create("Scene", read_dialog_text(SCRIPT).dialog)
     rendered(session)
     line_id = session.document.order[0]
-    session.edit(
-        ops({"op": "set", "line_ids": [line_id], "fields": {"seed": 7}}), IDA, session.rev
-    )
+    session.edit(ops({"op": "set", "line_ids": [line_id], "fields": {"seed": 7}}), IDA, session.rev)
     rendered(session)
     assert [one.seed for one in session.list_takes(line_id)][-1] == 7
     assert session.list_views()[0].state is LineState.READY
