@@ -349,7 +349,9 @@ class Renderer:
             if fresh.cut_error is not None:
                 continue
             if np.array_equal(fresh.clip.samples, spoken.clip.samples):
-                break  # the voice says it the same way again
+                # The voice says it the same way again, which is no further try.
+                record.retry_reason = record.retry_reason if len(record.tries) > 1 else None
+                break
             fresh, latest = await self._record_try(turn, fresh, seed)
             if latest.score < fewest:
                 spoken, fewest = fresh, latest.score

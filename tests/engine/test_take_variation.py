@@ -135,6 +135,7 @@ def test_a_voice_that_says_the_same_again_isnt_asked_a_third_time(open_studio: O
     job = job_of(open_studio, backend, TEXT, tries=4, seed=5)
     assert len(backend.requests) == 2
     assert len(job.records[0].tries) == 1
+    assert job.list_retries() == ()
     assert [one.line_number for one in find_segment_issues(job)] == [1]
 
 
