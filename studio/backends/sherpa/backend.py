@@ -213,7 +213,7 @@ class SherpaBackend(DownloadableModel):
         gain = np.float32(10 ** ((VOICE_LUFS - own_lufs) / 20))
         for samples in spoken:
             louder = samples * gain
-            yield louder / max(np.float32(1.0), measure_peak(louder))
+            yield louder / max(1.0, measure_peak(louder))
 
     def _speak_pieces(
         self, model: SherpaModel, pieces: Sequence[Piece], line: SherpaLine
