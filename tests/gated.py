@@ -42,9 +42,9 @@ class GatedDraft(DraftBackend):
             spoken = super().speak(request)
             if self._half_first:
                 chunk = next(spoken)
-                yield chunk[:100]
+                yield chunk[:9_600]
                 self._wait(request)
-                yield chunk[100:]
+                yield chunk[9_600:]
             else:
                 self._wait(request)
             if request.text in self.faults:

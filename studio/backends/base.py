@@ -56,6 +56,10 @@ SPEED = Param("speed", "Speed", 0.5, 2.0, 1.0, 0.05, "How fast the line is spoke
 """The studio stretches the sound of a voice that has no speed of its own, at the same pitch."""
 
 
+VARIED_SEEDS = (2**31, 2**32)
+"""Seeds of new takes where the voice itself takes none: they change pace and melody a little."""
+
+
 @dataclass(frozen=True, slots=True)
 class Preset:
     """A voice that comes with the backend.
@@ -108,8 +112,10 @@ class Capabilities:
             counts these too.
         params: Parameters of the model itself; `line_params` are those that a line may have.
         voice_conversion: Whether it has the methods of `ConvertsVoices`.
-        seeded: Whether the same request with the same seed gives the same sound.
-        take_seeds: From which seeds a new take's is drawn; the end isn't among them.
+        seeded: Whether a seed decides how the model speaks a line. A new take of one that takes no
+            seed is varied by the studio, if the model doesn't vary by itself.
+        take_seeds: From which seeds a new take's is drawn; the end isn't among them. They are
+            `VARIED_SEEDS` where any other seed changes nothing.
         instead_of_sample: What a speaker with a recording gets where it can't be cloned, in words.
         describe_builtin: How the built-in voice sounds that a name chooses, in a language or in
             any; None where a name chooses none.
@@ -243,6 +249,10 @@ class Priority(NamedTuple):
         return self.ahead < math.inf
 
 
+VOICE_LUFS = -22.0
+"""Loudness of voices that nobody recorded: that of the draft voice, and the middle of Kokoro's."""
+
+
 @dataclass(frozen=True, slots=True)
 class SpeechRequest:
     """One segment to speak. Immutable: nothing about it is kept on the model object.
@@ -258,6 +268,8 @@ class SpeechRequest:
             from any thread.
         max_frames: Where the line is cut, if before the bound of its text; in frames of the model,
             by those that have them.
+        is_evened: Whether a voice of the backend's own, whose loudness it knows, is brought to
+            `VOICE_LUFS`.
     """
 
     text: str
@@ -268,6 +280,7 @@ class SpeechRequest:
     cancelled: Callable[[], bool] = lambda: False
     priority: Callable[[], Priority] = Priority
     max_frames: int | None = None
+    is_evened: bool = True
 
     def bound_frames(self, estimate: int) -> int:
         """The frames after which the line is cut, of which the text's own estimate is one bound."""

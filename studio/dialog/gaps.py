@@ -26,8 +26,8 @@ GAP = "gap_s"
 MAX_GAP_S = 30.0
 
 NATURAL_GAP_S = 0.35
-"""The usual gap of new projects. A take has up to 0.15 s of silence at its edges besides, so that
-replies are about 0.5 s apart: longer than a breath within a line, which takes 0.35 s."""
+"""The usual gap of new projects. A take has 0.05 s of silence at its edges besides, so that replies
+are about 0.4 s apart: longer than a breath within a line, which takes 0.35 s."""
 
 SECTION_GAPS = 3
 """So many times as long is the gap at the beginning of a section."""

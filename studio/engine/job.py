@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 import time
 from collections import Counter, defaultdict
@@ -32,7 +33,13 @@ from studio.engine.busy_time import BusyTime
 from studio.engine.event_log import EventLog
 from studio.engine.remaining_time import RemainingTime, weigh
 from studio.errors import AudioRejected, Conflict
-from studio.quality.checks import QualityIssue, QualityReport, TakeMetrics, check_max_duration
+from studio.quality.checks import (
+    QualityIssue,
+    QualityReport,
+    TakeMetrics,
+    check_max_duration,
+    score_issues,
+)
 from studio.quality.voice_drift import VoiceBaseline, build_baseline, find_outliers
 from studio.voices.cast import Cast
 
@@ -73,15 +80,23 @@ class SegmentTry:
 
     Attributes:
         seed: As the backend got it.
-        issues: Its quality issues, also compared with the segments of its voice so far.
-        score: Of its issues, see `score_issues`; the try with the lowest is used.
+        report: Its quality report.
+        samples: Its length.
+        issues: Its quality issues, also compared with the segments of its voice: with those so far,
+            and with all once they are there.
         path: Its WAV; None in a job without a folder, or if the disk had no room for it.
     """
 
     seed: int | None
+    report: QualityReport
+    samples: int
     issues: tuple[QualityIssue, ...]
-    score: float
     path: Path | None
+
+    @property
+    def score(self) -> float:
+        """Of its issues, see `score_issues`; the try with the lowest is used."""
+        return score_issues(self.issues)
 
     @property
     def message(self) -> str:
@@ -338,6 +353,21 @@ class Job:
         self._end_if_all_final()
         return speech
 
+    def find_edges(self, record: SegmentRecord) -> tuple[bool, bool]:
+        """Whether a segment's beginning and its end are cut.
+
+        Between the sentences of a long line the voice's own pause stays; in the middle of one that
+        was too long there is none.
+        """
+        if not self.spec.cast.evens_lines:
+            return False, False
+        idx = record.segment.segment_idx
+        before, own, behind = (
+            self.records[at].segment if 0 <= at < len(self.records) else None
+            for at in (idx - 1, idx, idx + 1)
+        )
+        return not _is_sentence_end(before, own), not _is_sentence_end(own, behind)
+
     def segment_path(self, record: SegmentRecord) -> Path:
         """The path of a segment's WAV, in a job with a folder."""
         assert self.spec.folder is not None
@@ -491,6 +521,7 @@ class Job:
     def _end_if_all_final(self) -> None:
         if self._open or self.events.closed:
             return
+        _judge_tries(self)
         self._ended_s = self.measure_elapsed_s()
         self.state = JobState.CANCELLED if self.cancelled else JobState.DONE
         ended = JobEvent(self.state, self._ended_s)
@@ -511,6 +542,16 @@ class Job:
             summary.max_in_flight,
             summary.failed,
         )
+
+
+_SENTENCE_END = re.compile(r"[.!?…。！？｡؟।][\W_]*\Z")
+
+
+def _is_sentence_end(segment: Segment | None, behind: Segment | None) -> bool:
+    """Whether a sentence ends between two segments of one line."""
+    if not isinstance(segment, SpeechSegment) or not isinstance(behind, SpeechSegment):
+        return False
+    return segment.line_idx == behind.line_idx and bool(_SENTENCE_END.search(segment.text))
 
 
 def _build_failure(record: SegmentRecord, message: str) -> SegmentFailure:
@@ -553,6 +594,27 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
         if doubts:
             found.append(SegmentIssues(segment.segment_idx, segment.line_number, doubts))
     return tuple(found)
+
+
+def _judge_tries(job: Job) -> None:
+    """Judge all tries by all lines of their voice, and use the best of each segment.
+
+    While the lines are being spoken, the same sound may stand out of those so far, or not.
+    """
+    tried = [one for one in job.records if len(one.tries) > 1 and one.report is not None]
+    for is_chosen in (False, True) if tried else ():
+        usual = _build_baselines(job)
+        for record in tried:
+            voice = usual.get(_build_voice_key(record))
+            record.tries = [
+                replace(one, issues=_find_issues(job, one.report, voice)) for one in record.tries
+            ]
+            scores = [one.score for one in record.tries]
+            best = scores.index(min(scores))
+            if not is_chosen and record.tries[best].path is not None:
+                chosen, record.best_try = record.tries[best], best
+                record.path, record.samples = chosen.path, chosen.samples
+                record.report = chosen.report
 
 
 def _find_issues(

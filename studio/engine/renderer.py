@@ -25,14 +25,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from cachetools import LRUCache
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples, join_chunks, resample, write_wav
 from studio.audio.decode import decode
 from studio.audio.encode import change_tempo
 from studio.audio.guarded_decode import decode_guarded
+from studio.audio.line_edges import trim_edges
 from studio.audio.stream_resume import StreamResume
-from studio.backends.base import SPEED, Backend, SpeechRequest
+from studio.backends.base import SPEED, Backend, Capabilities, SpeechRequest
 from studio.dialog.planning import AudioSegment, SpeechSegment
 from studio.engine.backend_queue import BackendQueue, QueuedSegment
 from studio.engine.busy_time import find_device_clock
@@ -41,6 +43,7 @@ from studio.engine.job import Job, SegmentRecord, SegmentState, SegmentTry
 from studio.engine.model_manager import ModelManager
 from studio.engine.model_pool import ConditioningCache, ModelPool
 from studio.engine.speech_speed import SpeechSpeeds
+from studio.engine.take_variation import TakeVariations, Variation
 from studio.errors import (
     Cancelled,
     DiskFull,
@@ -60,7 +63,6 @@ from studio.quality.checks import (
     TakeMetrics,
     build_expected_speech,
     check_take,
-    score_issues,
 )
 from studio.quality.voice_drift import compare_with_sample
 
@@ -110,6 +112,7 @@ class Renderer:
         self._max_concurrency = max_concurrency
         self._save = save
         self._speeds = speeds or SpeechSpeeds(None, "cpu")
+        self._variations = TakeVariations()
         self.check: CheckTake = check_take
         self.find_word_issues: FindWordIssues | None = None
         # Guards the measurements of samples, by the digests of their files.
@@ -316,7 +319,8 @@ class Renderer:
             return spoken
         segment = record.segment
         assert isinstance(segment, SpeechSegment)
-        job.restart_segment(record, str(spoken.cut_error), derive_cut_retry_seed(segment.seed))
+        seed = derive_cut_retry_seed(segment.seed, backend.capabilities.take_seeds[0])
+        job.restart_segment(record, str(spoken.cut_error), seed)
         try:
             return await self._synthesize_once(backend, turn)
         except OutOfMemory:
@@ -338,7 +342,7 @@ class Renderer:
         for _ in range(1, tries):
             if not latest.issues or job.cancelled:
                 break
-            seed = derive_quality_retry_seed(seed)
+            seed = derive_quality_retry_seed(seed, backend.capabilities.take_seeds[0])
             job.restart_segment(record, latest.issues[0].message, seed)
             try:
                 fresh = await self._synthesize_once(backend, turn)
@@ -347,6 +351,10 @@ class Renderer:
                 break  # the audio so far can be played
             if fresh.cut_error is not None:
                 continue
+            if np.array_equal(fresh.clip.samples, spoken.clip.samples):
+                # The voice says it the same way again, which is no further try.
+                record.retry_reason = record.retry_reason if len(record.tries) > 1 else None
+                break
             fresh, latest = await self._record_try(turn, fresh, seed)
             if latest.score < fewest:
                 spoken, fewest = fresh, latest.score
@@ -367,7 +375,7 @@ class Renderer:
             except StorageFailed as error:
                 log.info("job %s segment %d: %s", job.job_id, record.segment.segment_idx, error)
                 path = None
-        record.tries.append(SegmentTry(seed, issues, score_issues(issues), path))
+        record.tries.append(SegmentTry(seed, report, len(spoken.clip), issues, path))
         return replace(spoken, report=report), record.tries[-1]
 
     def _check_segment(self, job: Job, record: SegmentRecord, clip: Clip) -> QualityReport:
@@ -415,7 +423,8 @@ class Renderer:
             while lane.gives_way(turn) and not turn.job.cancelled:
                 time.sleep(_GIVING_WAY_S)
 
-        work = partial(synthesize, backend, turn, self._conditioning, self._speeds, follow)
+        known = self._conditioning, self._speeds, self._variations
+        work = partial(synthesize, backend, turn, *known, follow)
         try:
             return await loop.run_in_executor(self._threads, work)
         except ReadingChanged as error:
@@ -461,6 +470,7 @@ def synthesize(
     turn: QueuedSegment,
     conditioning: ConditioningCache,
     speeds: SpeechSpeeds,
+    variations: TakeVariations,
     follow: Callable[[], None],
 ) -> SynthesisResult:
     """Do everything for a segment that needs the backend; runs in a thread.
@@ -477,6 +487,7 @@ def synthesize(
     if job.cancelled:
         raise Cancelled
     request = _build_request(backend, turn, conditioning)
+    variation = variations.find(backend, request)
     job.begin_synthesis(record)
     live, cut = record.live, None
     # After a lack of memory the first try's audio was streamed already.
@@ -485,7 +496,7 @@ def synthesize(
         with (
             job.spec.busy.span(find_device_clock(backend, job.measure_elapsed_s)),
             speeds.span(backend.name, lambda: resume.delivered_s),
-            closing(_generate_chunks(backend, request, _find_tempo(backend, record))) as spoken,
+            closing(_generate_chunks(backend, request, turn, variation)) as spoken,
         ):
             for chunk in spoken:
                 if job.cancelled:
@@ -504,21 +515,26 @@ def synthesize(
     return SynthesisResult(Clip(join_chunks(resume.chunks)), live, cut)
 
 
-def derive_cut_retry_seed(seed: int | None) -> int | None:
-    """The seed of the retry of speech that was cut off, derived from the first seed."""
-    return _derive_seed(seed, "second try")
+def derive_cut_retry_seed(seed: int | None, least: int = 0) -> int | None:
+    """The seed of the retry of speech that was cut off, derived from the first seed.
+
+    Args:
+        seed: None where the backend chooses one for itself.
+        least: Of those of its new takes; above 0 any other changes nothing.
+    """
+    return _derive_seed(seed, "second try", least)
 
 
-def derive_quality_retry_seed(seed: int | None) -> int | None:
+def derive_quality_retry_seed(seed: int | None, least: int = 0) -> int | None:
     """The seed of the next quality retry, other than that of a retry after a cut."""
-    return _derive_seed(seed, "further try")
+    return _derive_seed(seed, "further try", least)
 
 
-def _derive_seed(seed: int | None, why: str) -> int | None:
-    if seed is None:
+def _derive_seed(seed: int | None, why: str, least: int) -> int | None:
+    if seed is None and not least:
         return None
     digest = hashlib.sha256(f"{why} {seed}".encode()).digest()
-    return int.from_bytes(digest[:4]) >> 1  # 31 bits, which every backend takes
+    return least + (int.from_bytes(digest[:4]) >> 1)  # 31 bits, which every backend takes
 
 
 def _build_request(
@@ -538,6 +554,7 @@ def _build_request(
         params={one.name: segment.params[one.name] for one in own if one.name in segment.params},
         cancelled=lambda: job.cancelled,
         priority=turn.priority,
+        is_evened=job.spec.cast.evens_lines,
     )
 
 
@@ -549,13 +566,30 @@ def _find_tempo(backend: Backend, record: SegmentRecord) -> float:
     return float(record.segment.params.get(SPEED.name, 1.0))
 
 
-def _generate_chunks(backend: Backend, request: SpeechRequest, speed: float) -> Generator[Samples]:
+def _generate_chunks(
+    backend: Backend, request: SpeechRequest, turn: QueuedSegment, variation: Variation
+) -> Generator[Samples]:
     """A backend's chunks at the studio's rate; closing this iterator closes the backend's."""
-    rate_hz = backend.capabilities.sample_rate_hz
+    can, speed = backend.capabilities, variation.pace / variation.pitch
+    if can.has_own_speed and speed != 1.0:
+        request, speed = _speed_up(can, request, speed), 1.0
+    speed *= _find_tempo(backend, turn.record)
+    rate_hz = round(can.sample_rate_hz * variation.pitch)
     spoken: Iterator[Samples] = backend.speak(request)
     if rate_hz != STUDIO_RATE_HZ:
         spoken = resample(spoken, rate_hz, STUDIO_RATE_HZ)
-    yield from spoken if speed == 1.0 else change_tempo(spoken, speed)
+    if speed != 1.0:
+        spoken = change_tempo(spoken, speed)
+    begins, ends = turn.job.find_edges(turn.record)
+    yield from trim_edges(spoken, begins=begins, ends=ends) if begins or ends else spoken
+
+
+def _speed_up(can: Capabilities, request: SpeechRequest, times: float) -> SpeechRequest:
+    """A request for the model's own speed, so many times as fast as it is, within its range."""
+    own = next(one for one in can.params if one.name == SPEED.name)
+    speed = float(request.params.get(SPEED.name, own.default)) * times
+    speed = min(own.maximum, max(own.minimum, speed))
+    return replace(request, params={**request.params, SPEED.name: speed})
 
 
 async def save_segment(

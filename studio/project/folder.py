@@ -41,7 +41,15 @@ from studio.errors import (
     StorageFailed,
 )
 from studio.project.document import Document, LineKind, check_audio_name, count_numbered
-from studio.project.history import Author, EntryKind, History, Journal, Marks, is_intact
+from studio.project.history import (
+    EVEN_LINES,
+    Author,
+    EntryKind,
+    History,
+    Journal,
+    Marks,
+    is_intact,
+)
 from studio.project.journal_repair import (
     UNFIT_ERRORS,
     Recovery,
@@ -169,7 +177,7 @@ class ProjectFolder:
             try:
                 # In the journal, too, which must be complete without the snapshot.
                 history = History(journal, Document(), Marks())
-                history.record(document, Author(SOFTWARE), at_s, EntryKind.MADE)
+                history.record(document, Author(SOFTWARE + EVEN_LINES), at_s, EntryKind.MADE)
                 journal.sync()
             finally:
                 journal.close()

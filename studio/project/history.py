@@ -44,6 +44,9 @@ _MAX_IMPORTED_BYTES = 64_000_000
 _MAKER_BYTES = 16_384
 _CLIENT = re.compile(rb'"client":"([^"\\]*)"')
 
+EVEN_LINES = ", even lines"
+"""How the maker of a project ends since lines are evened; see `Cast`."""
+
 Entry = dict[str, Any]
 
 

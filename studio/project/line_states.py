@@ -20,7 +20,7 @@ from studio.project import folder as layout
 from studio.project.cover import check_project_cover
 from studio.project.document import Document, LineKind, ProjectLine, change_line, number_lines
 from studio.project.folder import ProjectFolder
-from studio.project.history import Author, EntryKind, HistoryStep
+from studio.project.history import EVEN_LINES, Author, EntryKind, HistoryStep
 from studio.project.render_context import ProjectDeps, RenderContext, VoiceResolver
 from studio.project.render_queue import RenderQueue
 from studio.project.snapshot import ProjectSnapshot
@@ -62,7 +62,13 @@ class VoiceOutliers:
 
     def find_issues(self, take: Take) -> tuple[QualityIssue, ...]:
         """The quality issues of a take, by itself, compared with others, and for its line."""
-        found = take.issues + self._find_outliers(take)
+        return self.find_own_issues(take, self._find_outliers(take))
+
+    def find_own_issues(
+        self, take: Take, outlying: tuple[QualityIssue, ...] = ()
+    ) -> tuple[QualityIssue, ...]:
+        """Those of a take by itself and for its line, with others that are known."""
+        found = take.issues + outlying
         if take.samples == 0:
             found = (*found, QualityIssue(IssueKind.SILENT, 0.0, "This line has no sound."))
         if self.checks_off:
@@ -403,7 +409,9 @@ class ProjectState:
             folder.notices += tools.library.list_unreadable()[:_MAX_VOICE_NOTICES]
         # Numbers rise over restarts, so that a page's old one is recognised.
         self.events: EventLog[ProjectEvent] = EventLog(_MAX_EVENTS, time.time_ns() // 1_000_000)
-        self.voice_resolver = VoiceResolver(tools)
+        self.voice_resolver = VoiceResolver(
+            tools, evens_lines=self.journal.maker.endswith(EVEN_LINES)
+        )
         self.render_queue = RenderQueue()
         self.word_timing = WordTiming(tools.word_timer, self.take_store, self.render_queue)
         self.outliers = VoiceOutliers(self.take_store, lambda one: self.document.lines.get(one))

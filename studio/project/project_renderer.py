@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ
+from studio.backends.base import VARIED_SEEDS
 from studio.dialog.directions import cut_directions
 from studio.dialog.model import Dialog
 from studio.dialog.planning import plan
@@ -40,7 +41,7 @@ from studio.project.line_states import (
 from studio.project.render_context import choose_stable_seed
 from studio.project.render_queue import LineJob, LineJobSpec, RenderProgress, write_take
 from studio.project.take_recognition import TakeRecognition
-from studio.project.takes import Take
+from studio.project.takes import Take, describe_same
 from studio.quality.checks import score_issues
 
 log = logging.getLogger(__name__)
@@ -310,7 +311,9 @@ class ProjectRenderer:
 
         def follow(event: JobEvent) -> None:
             # Called on the engine's loop, so it must not block.
-            is_news = event.segment_idx is None or event.state == SegmentState.STARTED
+            # What is saved late makes room when all segments have begun.
+            steps = {SegmentState.STARTED, SegmentState.SAVED}
+            is_news = event.segment_idx is None or event.state in steps
             if is_news and not core.closed:
                 core.deps.threads.submit(self._handle_event, line_job)
 
@@ -414,7 +417,9 @@ class ProjectRenderer:
         core, message = self._state, line_job.message
         try:
             if line_job.take is None and (message is None or line_job.is_cut):
-                line_job.take = write_take(line_job, core.take_store)
+                is_extra = line_job.spec.is_extra_take  # else the line asks for this seed
+                others = core.line_states.list_takes(line_job.line_id) if is_extra else ()
+                line_job.take = write_take(line_job, core.take_store, others)
         except DiskFull as error:
             self._disk_wait.hold(line_job, error)
             return
@@ -442,6 +447,8 @@ class ProjectRenderer:
             if self._queue.line_jobs.get(line_id) is line_job:
                 self._complete(line_job, message)
             core.events.append(LineEvent(line_id))
+            if not self._queue.queued:
+                self._reconsider_outliers()
             self.submit_lines()
             if self._queue.queued and self._queue.estimate(core.document.lines):
                 core.events.append(RenderEvent())
@@ -449,7 +456,7 @@ class ProjectRenderer:
     def _choose_new(self, line_job: LineJob) -> bool:
         """Choose a new take; False if that has to wait for room."""
         take = line_job.take
-        if take is None or take.cut:
+        if take is None or take.cut or line_job.is_same:
             return True
         try:
             self._choose(take, again=line_job.spec.is_extra_take)
@@ -464,7 +471,12 @@ class ProjectRenderer:
         """Take a line whose job has ended out of the queue."""
         take, line_id = line_job.take, line_job.line_id
         self._queue.record_first_audio(line_job)
-        if take is not None and not take.cut:
+        if take is not None and line_job.is_same:
+            self._queue.complete(line_id, take.samples / STUDIO_RATE_HZ)
+            backend = self._engine.models.get_manager(take.backend).backend
+            if self._queue.progress is not None:
+                self._queue.progress.message = describe_same(backend.title)
+        elif take is not None and not take.cut:
             audio_s = take.samples / STUDIO_RATE_HZ
             self._queue.complete(line_id, audio_s, self._choose_retry_seed(take))
         else:
@@ -513,8 +525,18 @@ class ProjectRenderer:
         is_on_top = last is not None and last[:2] == (STUDIO_AUTHOR.client, request)
         return request in self._requests_in_history and not is_on_top
 
-    def _reconsider(self, take: Take) -> None:
-        """Choose among a line's tries again, now that a take's words were checked."""
+    def _reconsider_outliers(self) -> None:
+        """Judge the lines that stand out, or seemed to, now that all are there."""
+        core = self._state
+        outlying = core.outliers.refresh()
+        core.publish_lines(outlying)
+        for line_id in outlying if core.document.settings.tries > 1 else ():
+            line = core.document.lines.get(line_id)
+            if line is not None and (take := core.line_states.find_chosen(line)) is not None:
+                self._reconsider(take, all_are_there=True)
+
+    def _reconsider(self, take: Take, *, all_are_there: bool = False) -> None:
+        """Choose among a line's tries again, now that more is known of a take."""
         core = self._state
         line = core.document.lines.get(take.line_id)
         if line is None or line.locked or line.chosen in core.document.accepted_takes:
@@ -525,7 +547,7 @@ class ProjectRenderer:
         best = min(playable, key=self._score, default=None)
         if chosen is not None and best is not None and self._score(best) < self._score(chosen):
             self._try_to_choose(best, again=False)
-        seed = self._choose_retry_seed(take)
+        seed = self._choose_retry_seed(take, all_are_there=all_are_there)
         if seed is not None and take.line_id not in self._queue.queued:
             self._queue.enqueue({take.line_id: seed})
             self.submit_lines()
@@ -535,33 +557,42 @@ class ProjectRenderer:
     def _score(self, take: Take) -> float:
         return score_issues(self._state.outliers.find_issues(take))
 
-    def _choose_retry_seed(self, take: Take) -> int | None:
-        """The seed of a retry, if a take has quality issues and the settings allow a retry."""
+    def _choose_retry_seed(self, take: Take, *, all_are_there: bool = False) -> int | None:
+        """The seed of a retry, if a take has quality issues and the settings allow a retry.
+
+        While others are being spoken, the lines of a voice say too little of what is usual for it.
+        """
         core = self._state
         line, most = core.document.lines.get(take.line_id), core.document.settings.tries
         if most == 1 or line is None or line.locked or line.seed is not None:
             return None
         if core.line_states.is_recorded(line):
             return None
-        if core.line_states.get_key(line) != take.key or self._score(take) == 0:
+        if core.line_states.get_key(line) != take.key:
             return None
-        return choose_retry_seed(take, core.take_store.list_for_line(line.line_id), most)
+        find = core.outliers.find_issues if all_are_there else core.outliers.find_own_issues
+        if score_issues(find(take)) == 0:
+            return None
+        takes = core.take_store.list_for_line(line.line_id)
+        can = self._engine.models.get_manager(take.backend).backend.capabilities
+        return choose_retry_seed(take, takes, most, can.take_seeds[0])
 
 
-def choose_retry_seed(take: Take, takes: Sequence[Take], most: int) -> int | None:
+def choose_retry_seed(take: Take, takes: Sequence[Take], most: int, least: int = 0) -> int | None:
     """The seed of the next try after a take.
 
     Args:
         take: A new take with quality issues.
         takes: All takes of its line.
         most: Most tries, the first included.
+        least: As in `derive_quality_retry_seed`.
 
     Returns:
         None if there were as many already, or a take with that seed exists.
     """
     seeds = {one.seed for one in takes if one.key == take.key}
-    follows = derive_quality_retry_seed(take.seed)
-    if follows in seeds or _count_attempts(take, takes) >= most:
+    follows = derive_quality_retry_seed(take.seed, least)
+    if follows in seeds or len(_list_try_seeds(take, takes)) >= most:
         return None
     return follows
 
@@ -586,11 +617,12 @@ def _count_attempts(take: Take, takes: Sequence[Take]) -> int:
 def _list_try_seeds(take: Take, takes: Sequence[Take]) -> list[int]:
     """The seeds of a take's request, each of which follows from the one before."""
     seeds = {take.seed} | {one.seed for one in takes if one.key == take.key}
-    before = {derive_quality_retry_seed(seed): seed for seed in seeds}
+    leasts = (0, VARIED_SEEDS[0])
+    before = {derive_quality_retry_seed(seed, one): seed for seed in seeds for one in leasts}
+    after = {seed: follows for follows, seed in before.items() if follows in seeds}
     chain = [take.seed]
     while (earlier := before.get(chain[0])) is not None and earlier not in chain:
         chain.insert(0, earlier)
-    while (after := derive_quality_retry_seed(chain[-1])) in seeds and after not in chain:
-        assert after is not None
-        chain.append(after)
+    while (later := after.get(chain[-1])) is not None and later not in chain:
+        chain.append(later)
     return chain

@@ -448,8 +448,10 @@ class ProjectDeps:
 class VoiceResolver:
     """Resolves voices and backends, and caches the render context. Under the session's lock."""
 
-    def __init__(self, tools: ProjectDeps) -> None:
+    def __init__(self, tools: ProjectDeps, *, evens_lines: bool = True) -> None:
+        """Resolve for a project; `evens_lines` is that of its casts."""
         self._deps = tools
+        self._evens_lines = evens_lines
         self._voices = VoiceFingerprints(tools.library)
         self._context: RenderContext | None = None
         self._cast: tuple[tuple[object, ...], Cast] | None = None
@@ -515,6 +517,7 @@ class VoiceResolver:
                 first_names,
                 language=language,
             )
+            cast.evens_lines = self._evens_lines
             self._cast = (made_of, cast)
         return self._cast[1]
 
@@ -548,7 +551,9 @@ class VoiceResolver:
         if speaker_id is not None:
             assigned[name] = self._deps.library.get_by_id(speaker_id).speaker_id
         language = document.settings.language
-        return Cast(self._deps.library, {}, assigned, document.first_names, language=language)
+        cast = Cast(self._deps.library, {}, assigned, document.first_names, language=language)
+        cast.evens_lines = self._evens_lines
+        return cast
 
     def name_automatic(self, document: Document, name: str) -> str:
         """What the automatic voice of a name is called."""

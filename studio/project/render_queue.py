@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,6 +113,11 @@ class LineJob:
         return next((failure.message for failure in self.job.list_failures()), None)
 
     @property
+    def is_same(self) -> bool:
+        """Whether its take is one that the line had, as it would have sounded like that."""
+        return self.take is not None and self.take.take_id != self.spec.take_id
+
+    @property
     def is_cut(self) -> bool:
         """Whether its speech was cut off, with audio up to there."""
         return any(
@@ -149,8 +154,13 @@ class LineJob:
         return None if self.is_cut or not parts else merge_reports(parts)
 
 
-def write_take(line_job: LineJob, take_store: TakeStore) -> Take:
+def write_take(line_job: LineJob, take_store: TakeStore, others: Sequence[Take] = ()) -> Take:
     """Save a line's audio as a take, even if its speech was cut off.
+
+    Args:
+        line_job: Its job, which has ended.
+        take_store: Where it is saved.
+        others: Takes of the line. If one of them sounds the same, it is returned and none is saved.
 
     Raises:
         StorageFailed: It can't be written, or its segments are missing.
@@ -184,6 +194,8 @@ def write_take(line_job: LineJob, take_store: TakeStore) -> Take:
         pauses=tuple(_iter_pauses(line_job.job)),
         at_s=line_job.at_s,
     )
+    if (same := take_store.find_same(take, audio, others)) is not None:
+        return same
     take_store.add(take, audio)
     return take_store.get(take.take_id) or take
 

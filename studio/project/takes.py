@@ -15,7 +15,7 @@ import re
 import secrets
 import wave
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -371,6 +371,19 @@ class TakeStore:
         """The path of a take's WAV, which needn't exist yet."""
         return self._root / line_id / f"{take_id}.wav"
 
+    def find_same(self, take: Take, audio: Path | Clip, others: Sequence[Take]) -> Take | None:
+        """Which of other takes sounds the same to the bit as a new one, of the same key.
+
+        Raises:
+            StorageFailed: The new one's audio can't be read.
+        """
+        alike = [one for one in others if (one.key, one.samples) == (take.key, take.samples)]
+        checksum = _measure_checksum(audio) if alike else None
+        for one in alike:
+            if checksum == one.audio_crc32 and not (one.cut or self.is_freed(one)):
+                return one
+        return None
+
     def add(self, take: Take, audio: Path | Clip) -> None:
         """Add a take with the checksum of its audio, or restore one; damaged audio is kept.
 
@@ -389,11 +402,7 @@ class TakeStore:
         if take.take_id in self._damaged and target.exists():
             self._disk.move(target, target.with_suffix(".damaged.wav"))
         data = encode(audio, AudioFormat.WAV) if isinstance(audio, Clip) else None
-        if isinstance(audio, Path):
-            with storage_errors(audio):
-                take = replace(take, audio_crc32=measure_checksum(audio))
-        elif data is not None:
-            take = replace(take, audio_crc32=zlib.crc32(data))
+        take = replace(take, audio_crc32=_measure_checksum(audio if data is None else data))
         try:
             if isinstance(audio, Path):
                 self._disk.move(audio, target)
@@ -568,6 +577,21 @@ class TakeStore:
             self._freed.add(take.take_id)
             if f"{take.take_id}{FREED_SUFFIX}" not in marked:
                 self._missing.append(take)
+
+
+def _measure_checksum(audio: Path | Clip | bytes) -> int:
+    if isinstance(audio, Path):
+        with storage_errors(audio):
+            return measure_checksum(audio)
+    return zlib.crc32(encode(audio, AudioFormat.WAV) if isinstance(audio, Clip) else audio)
+
+
+def describe_same(engine: str) -> str:
+    """What to say where a new take would sound as one that the line has."""
+    return (
+        f"{engine} says this line the same way every time. Change the speed, the words or the "
+        "voice."
+    )
 
 
 def iter_line_folders(root: Path) -> Iterator[Path]:

@@ -12,7 +12,7 @@ from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.audio.timeline import read_take
 from studio.dialog.model import Dialog, Speech
 from studio.dialog.planning import Plan, Segment, SilenceSegment, SpeechSegment, plan
-from studio.errors import BadInput, Conflict, NotFound
+from studio.errors import BadInput, Conflict, NotFound, SpeechFailed
 from studio.hearing.patching import AlignedClip, Patch, lay_patch
 from studio.hearing.spoken_places import find_spoken_span
 from studio.hearing.word_times import WordTime
@@ -20,7 +20,7 @@ from studio.project.document import LineKind, ProjectLine
 from studio.project.history import Author
 from studio.project.line_states import EditEvent, LineState
 from studio.project.session import ProjectSession
-from studio.project.takes import Take, TakePatch, generate_take_id
+from studio.project.takes import Take, TakePatch, describe_same, generate_take_id
 from studio.quality.checks import ExpectedSpeech, QualityReport, build_expected_speech
 from studio.services.pending_takes import PendingTakes
 from studio.services.previews import VoicePreviews
@@ -107,6 +107,10 @@ class LinePatches:
             cast, backend = session.cast, phrase.take.backend
             donor = await self._previews.speak_plan(phrase.plan, cast, backend)
             take, clip = await asyncio.to_thread(self._lay, session, phrase, donor)
+            same = session.take_store.find_same
+            others = session.list_takes(line_id)
+            if await asyncio.to_thread(same, take, clip, others) is not None:
+                raise SpeechFailed(describe_same(session.backend.title))
             return await asyncio.to_thread(pending.add, session, take, clip, author)
 
     def _lay(self, session: ProjectSession, phrase: _Phrase, donor: Clip) -> tuple[Take, Clip]:
@@ -132,7 +136,8 @@ def _plan_phrase(session: ProjectSession, line_id: str, marked: tuple[int, int])
         context = session.render_context
     session.check_audio(take)
     language = line.language or context.resolve_language(line)
-    seed = secrets.randbelow(2**31)
+    first, end = session.backend.capabilities.take_seeds
+    seed = first + secrets.randbelow(end - first)
     spoken = replace(context.inherit(line), language=language, seed=None).to_dialog_line()
     assert isinstance(spoken, Speech)
     planned = plan(

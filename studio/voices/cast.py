@@ -33,6 +33,10 @@ class Cast:
     A voice or a sample given for this dialog outranks whoever is assigned to a name, and that one
     the library's speaker of the same name; a name that nobody knows has the backend's built-in
     voice.
+
+    Attributes:
+        evens_lines: Whether the silence at the ends of lines is cut to one length, and voices that
+            nobody recorded are brought to one level: not in projects of earlier studios.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class Cast:
             language: Of the script, where lines and voices don't say.
             given: Voices by name, of speakers whose language the library may know nevertheless.
         """
+        self.evens_lines = True
         self._owner = library
         self._library: SpeakerLibrary | SpeakerSnapshot = library
         self._overrides = {name_key(name): path for name, path in overrides.items()}

@@ -630,7 +630,7 @@ def test_audio_of_a_line_is_there_before_the_line_is_done(open_studio: OpenStudi
     live = job.records[0].live
     chunks: Iterator[np.ndarray] = live.follow()
     first = next(chunks)
-    assert len(first) == 100
+    assert 0 < len(first) < 9_600
     assert job.records[0].state is SegmentState.STARTED
     backend.let_through(1)
     rest = list(chunks)

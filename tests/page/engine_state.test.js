@@ -73,7 +73,7 @@ describe("the studio's state", () => {
 
   it("says whose voices an engine has, and where a seed changes nothing", () => {
     assert.equal(voiceWords({ cloning: true, presets: 1, seeded: true }), "Voices cloned from recordings, 1 built-in voice");
-    assert.match(voiceWords({ presets: 8, seeded: false }), /^8 built-in voices, every take differs slightly/);
+    assert.match(voiceWords({ presets: 8, seeded: false }), /^8 built-in voices, every take differs slightly$/);
   });
 
   it("offers what is here before anything is downloaded, if it is fast and needs no sample", () => {

@@ -128,7 +128,7 @@ export function voiceWords({ cloning, presets, described_voices: described, seed
   if (cloning) kinds.push(t`voices cloned from recordings`);
   if (presets) kinds.push(formatCount(presets, "built-in voice"));
   if (described) kinds.push(t`voices from a description`);
-  if (seeded === false) kinds.push(t`every take differs slightly, whatever the seed`);
+  if (seeded === false) kinds.push(t`every take differs slightly`);
   const words = kinds.join(", ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

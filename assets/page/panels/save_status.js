@@ -25,8 +25,9 @@ export function showSaveStatus(project, commands) {
   });
   bus.on("project.job", () => {
     showStorage();
+    const title = project.job?.state === "cancelled" ? t`Generation stopped early.` : t`No take was added.`;
     const text = project.rendering ? null : translateServer(project.job?.summary?.message ?? null);
-    showNotice("render", { kind: "warning", title: t`Generation stopped early.`, text });
+    showNotice("render", { kind: "warning", title, text });
   });
   bus.on("project.refused", ({ batch, error }) => {
     const message = [error.message, written(batch)].filter(Boolean).join(" ");

@@ -22,7 +22,14 @@ from studio.audio.clip import (
     resample,
     split_blocks,
 )
-from studio.backends.base import Capabilities, Conditioning, LoadProgress, Param, SpeechRequest
+from studio.backends.base import (
+    VARIED_SEEDS,
+    Capabilities,
+    Conditioning,
+    LoadProgress,
+    Param,
+    SpeechRequest,
+)
 from studio.backends.espeak.espeak_voices import (
     PACKAGE,
     TABLE_VERSION,
@@ -174,15 +181,12 @@ def utterance_for(text: str, request: SpeechRequest, language: Language) -> tupl
     return utterance, shift
 
 
-_VARIED_SEEDS = (2**31, 2**32)
-"""Seeds that change pace and melody a little; all others change nothing, as they always did."""
-
 _MOST_VARIED = {"tempo": 0.06, "semitones": 0.5, "range": 14}
 
 
 def _vary(seed: int | None) -> tuple[float, float, int]:
     """The factor of the pace, semitones of the pitch and units of its range that a seed adds."""
-    first, end = _VARIED_SEEDS
+    first, end = VARIED_SEEDS
     if seed is None or not first <= seed < end:
         return 1.0, 0.0, 0
     tempo, semitones, range_ = np.random.default_rng(seed).uniform(-1, 1, 3)
@@ -244,7 +248,7 @@ class DraftBackend:
             guess=language_of_text,
             params=PARAMS,
             streaming=True,
-            take_seeds=_VARIED_SEEDS,
+            take_seeds=VARIED_SEEDS,
             instead_of_sample="an automatic voice at the pitch of the recording",
             describe_builtin=describe_automatic,
         )

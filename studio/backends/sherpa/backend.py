@@ -12,8 +12,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+
+from studio.audio.analysis import measure_peak
 from studio.audio.clip import Clip, Samples
 from studio.backends.base import (
+    VARIED_SEEDS,
+    VOICE_LUFS,
     Capabilities,
     Conditioning,
     LoadProgress,
@@ -123,6 +128,7 @@ class SherpaBackend(DownloadableModel):
             streaming=True,
             slots=self._cores,
             seeded=model.family in _SEEDED,
+            take_seeds=(0, 2**31) if model.family in _SEEDED else VARIED_SEEDS,
             describe_builtin=self._describe_builtin if model.presets else None,
         )
 
@@ -197,7 +203,16 @@ class SherpaBackend(DownloadableModel):
                 "There is nothing to speak in this line. Write at least one word, or name the "
                 "language its letters belong to."
             )
-        return self._speak_pieces(self._model, pieces, self._line(request, voice, language))
+        spoken = self._speak_pieces(self._model, pieces, self._line(request, voice, language))
+        return self._even(spoken, self._voice_id(voice, language)) if request.is_evened else spoken
+
+    def _even(self, spoken: Iterator[Samples], voice_id: int) -> Iterator[Samples]:
+        """Bring a voice to `VOICE_LUFS`, where its own loudness is known."""
+        own_lufs = self._catalogued.levels_lufs.get(voice_id, VOICE_LUFS)
+        gain = np.float32(10 ** ((VOICE_LUFS - own_lufs) / 20))
+        for samples in spoken:
+            louder = samples * gain
+            yield louder / max(1.0, measure_peak(louder))
 
     def _speak_pieces(
         self, model: SherpaModel, pieces: Sequence[Piece], line: SherpaLine

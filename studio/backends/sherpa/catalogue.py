@@ -45,6 +45,7 @@ class CatalogueModel:
         languages: BCP-47 code to the language's English name.
         presets: Empty where it clones only.
         voice_ids: The model's own number of each preset, by its `preset_id`.
+        levels_lufs: How loud voices are, by their number, where that was measured.
         traits: How each preset sounds, by its `preset_id`.
         cloning: Whether it speaks in the voice of a sample.
         code_licence: Of the model's own code, as SPDX names it.
@@ -63,6 +64,7 @@ class CatalogueModel:
     languages: Mapping[str, str]
     presets: tuple[Preset, ...]
     voice_ids: Mapping[str, int]
+    levels_lufs: Mapping[int, float]
     traits: Mapping[str, VoiceTraits]
     cloning: bool
     code_licence: str
@@ -127,6 +129,7 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     voices = entry.pop("voices", None)
     readers = entry.pop("readers", 0)
     spoken = entry.pop("voice_languages", None)
+    levels_lufs = dict(enumerate(entry.pop("levels_lufs", ())))
     reluctance = dict.fromkeys(entry.pop("second_choices", ()), _SECOND_CHOICE)
     reluctance |= dict.fromkeys(entry.pop("odd_voices", ()), _ODD)
     if voices is None:
@@ -157,7 +160,14 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
         )
         for one in presets
     }
-    return CatalogueModel(name=name, presets=presets, voice_ids=offered, traits=traits, **entry)
+    return CatalogueModel(
+        name=name,
+        presets=presets,
+        voice_ids=offered,
+        levels_lufs=levels_lufs,
+        traits=traits,
+        **entry,
+    )
 
 
 def add_sources(entry: dict[str, Any]) -> None:
