@@ -81,7 +81,7 @@ _BY_AGE = 0.15  # a semitone: seven of them count as much as the same voice twic
 _FITTING = {"woman": ("woman",), "man": ("man",), "child": ("child", "woman")}
 
 _PITCH_WORDS = {"woman": (176, "low", 195, "high"), "man": (105, "low", 130, "high")}
-_OTHER_WORDS = ((4.4, "slow", 5.1, "quick"), (-24, "soft", None, ""), (None, "", -12, "bright"))
+_OTHER_WORDS = ((4.4, "slow", 5.1, "quick"), (-23, "soft", None, ""), (None, "", -12, "bright"))
 
 
 def describe_sound(gender: str, pitch_hz: float | None, *others: float | None) -> tuple[str, ...]:

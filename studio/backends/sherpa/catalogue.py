@@ -129,7 +129,7 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     voices = entry.pop("voices", None)
     readers = entry.pop("readers", 0)
     spoken = entry.pop("voice_languages", None)
-    levels_lufs = dict(enumerate(entry.pop("levels_lufs", ())))
+    levels_lufs = dict(enumerate(entry.get("levels_lufs", ())))
     reluctance = dict.fromkeys(entry.pop("second_choices", ()), _SECOND_CHOICE)
     reluctance |= dict.fromkeys(entry.pop("odd_voices", ()), _ODD)
     if voices is None:
