@@ -1,4 +1,4 @@
-"""The small voices as backends: one for each model of the catalogue, spoken by sherpa-onnx."""
+"""The small voices as backends: one for each model of the catalogue."""
 
 from __future__ import annotations
 
@@ -25,13 +25,29 @@ from studio.backends.espeak.espeak_voices import find_package, language_of_text
 from studio.backends.espeak.phonemizer import Phonemizer
 from studio.backends.espeak.worker_pool import default_workers
 from studio.backends.hub.weights import identify_weights
+from studio.backends.sherpa import mandarin
 from studio.backends.sherpa.catalogue import (
     CatalogueModel,
     DownloadableModel,
     find_folders,
 )
+from studio.backends.sherpa.graph_model import (
+    GRAPH_FAMILIES,
+    STYLE_SHAPES,
+    PiperGraph,
+    StyledGraph,
+    read_numbers,
+)
 from studio.backends.sherpa.line_pieces import Piece, Splitter, make_splitter
-from studio.backends.sherpa.sherpa_model import Reference, SherpaLine, SherpaModel, check_model
+from studio.backends.sherpa.sherpa_model import (
+    Reference,
+    SherpaModel,
+    SmallVoiceModel,
+    SpokenLine,
+    check_model,
+    locate_files,
+)
+from studio.backends.sherpa.styles import StyleTable
 from studio.dialog.model import name_key
 from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
 from studio.voices.automatic import VoiceTraits
@@ -86,36 +102,49 @@ class SherpaBackend(DownloadableModel):
     Pocket). In Kokoro, Kitten and Piper a node of the graph draws noise, in ZipVoice sherpa-onnx
     itself: a generator that is seeded when the model is loaded, and that all lines go on drawing
     from. A seed written into the graph would only decide what the first line after a load gets.
+    Those three are run by ONNX Runtime, the others by sherpa-onnx.
     """
 
     def __init__(self, model: CatalogueModel, *, cores: int | None = None) -> None:
         """Load nothing yet; `cores` is how many lines are computed at once, None for all."""
         super().__init__(model)
+        self.package = "onnxruntime" if model.family in GRAPH_FAMILIES else "sherpa-onnx"
         self.name = model.name
         self._catalogued = model
         self._cores = cores or os.cpu_count() or 1
-        self._model: SherpaModel | None = None
+        self._model: SmallVoiceModel | None = None
         self._split: Splitter | None = None
+        self._offered: tuple[Preset, ...] | None = None
         self._phonemizer: Phonemizer | None = None
 
     @property
     def revision(self) -> str:
-        """The package's version and the weights."""
-        version = "missing" if _is_missing() else importlib.metadata.version("sherpa-onnx")
-        folders = find_folders(self._catalogued)
-        weights = self._identify(folders) if folders else "not here yet"
-        return f"sherpa-onnx {version}, {self._catalogued.sources[0].source} {weights}"
+        """What speaks, and the weights."""
+        model = self._catalogued.at_hand()
+        folders = find_folders(model)
+        weights = " ".join(
+            identify_weights(folder, source.needs)
+            for folder, source in zip(folders, model.sources, strict=False)
+        )
+        return f"{self._speaks_since()}, {model.sources[0].source} {weights or 'not here yet'}"
+
+    def _speaks_since(self) -> str:
+        # sherpa-onnx ran these graphs once, with the same phonemes: its takes count as theirs.
+        if self._catalogued.family in GRAPH_FAMILIES:
+            return "sherpa-onnx 2.0.1"
+        return f"sherpa-onnx {'missing' if _is_missing() else importlib.metadata.version('sherpa-onnx')}"
 
     @property
     def capabilities(self) -> Capabilities:
-        """The catalogue's, which the model is checked against when it is loaded."""
+        """The catalogue's, of presets those whose styles are here."""
         model = self._catalogued
+        presets = self._presets
         return Capabilities(
             sample_rate_hz=model.sample_rate_hz,
             max_chars=MAX_CHARS,
             cloning=model.cloning,
-            builtin_voice=bool(model.presets),
-            presets=model.presets,
+            builtin_voice=bool(presets),
+            presets=presets,
             languages=model.languages,
             guess=self._guess,
             asks_language=len(model.languages) > 1,
@@ -124,7 +153,7 @@ class SherpaBackend(DownloadableModel):
             streaming=True,
             slots=self._cores,
             seeded=model.family in _SEEDED,
-            describe_builtin=self._describe_builtin if model.presets else None,
+            describe_builtin=self._describe_builtin if presets else None,
         )
 
     def unavailable(self) -> str | None:
@@ -151,18 +180,42 @@ class SherpaBackend(DownloadableModel):
             return
         self.fetch(progress)
         progress(LoadProgress(f"Loading {self.title} into memory"))
-        folders = find_folders(self._catalogued)
-        check_model(self._catalogued, folders)
-        phonemic = self._catalogued.family in _PHONEMIC
+        family, model = self._catalogued.family, self._catalogued.at_hand()
+        folders = find_folders(model)
+        files = {role: Path(file) for role, file in locate_files(model, folders).items()}
+        phonemic = family in _PHONEMIC
         self._phonemizer = Phonemizer(workers=default_workers(self._cores)) if phonemic else None
-        self._model = SherpaModel(self._catalogued, folders, lines=self._cores)
-        self._split = make_splitter(self._catalogued.family, self._model.tokens, self._phonemizer)
+        loaded: SmallVoiceModel
+        if styles := self._find_styles():
+            loaded = StyledGraph(model, folders, styles, lines=self._cores)
+        elif family in GRAPH_FAMILIES:
+            numbers = read_numbers(str(files["tokens"]))
+            loaded = PiperGraph(model, files["model"], numbers, lines=self._cores)
+        else:
+            check_model(model, folders)
+            loaded = SherpaModel(model, folders, lines=self._cores)
+        tokens = None if family in GRAPH_FAMILIES else files.get("tokens")
+        self._split = make_splitter(family, tokens, self._phonemizer, files.get("lexicon"))
+        self._model, self._offered = loaded, self._presets
         progress(LoadProgress(f"{self.title} is ready", 1.0))
+
+    def lacks(self, language: str) -> str | None:
+        """What reading a language well lacks here, with the remedy."""
+        if self.name != "kokoro":
+            return None
+        found = self._find_language(language)
+        if found == "hi":
+            return (
+                "Kokoro's Hindi is hard to understand: one word in four is wrong. Use another "
+                "voice engine for it."
+            )
+        has_lexicon = "lexicon" in self.weight_sources[0].files
+        return None if found != "zh" or has_lexicon else mandarin.lacks()
 
     def unload(self) -> None:
         """Give all memory back. Safe when not loaded."""
         phonemizer, self._phonemizer = self._phonemizer, None
-        self._model, self._split = None, None
+        self._model, self._split, self._offered = None, None, None
         if phonemizer is not None:
             phonemizer.close()
         gc.collect()
@@ -170,7 +223,8 @@ class SherpaBackend(DownloadableModel):
     def condition(self, voice: Voice) -> Conditioning:
         """Choose a voice, or take a sample's beginning; instant."""
         if not self._catalogued.cloning:
-            preset = voice.preset if voice.preset in self._catalogued.voice_ids else None
+            known = {one.preset_id for one in self._presets}
+            preset = voice.preset if voice.preset in known else None
             return Conditioning(SherpaVoice(preset, name_key(voice.builtin_name)), _VOICE_BYTES)
         reference = self._reference(voice)
         return Conditioning(
@@ -201,18 +255,20 @@ class SherpaBackend(DownloadableModel):
         return self._speak_pieces(self._model, pieces, self._line(request, voice, language))
 
     def _speak_pieces(
-        self, model: SherpaModel, pieces: Sequence[Piece], line: SherpaLine
+        self, model: SmallVoiceModel, pieces: Sequence[Piece], line: SpokenLine
     ) -> Iterator[Samples]:
         for number, piece in enumerate(pieces):
             samples = model.speak(piece, line, number=number)
             yield samples if number == len(pieces) - 1 else model.pause_after(samples)
 
-    def _line(self, request: SpeechRequest, voice: SherpaVoice, language: str) -> SherpaLine:
+    def _line(self, request: SpeechRequest, voice: SherpaVoice, language: str) -> SpokenLine:
         params = {one.name: one.default for one in self.capabilities.params} | dict(request.params)
         seed = secrets.randbelow(_LARGEST_SEED) if request.seed is None else request.seed
-        return SherpaLine(
+        preset = self._preset_of(voice, language)
+        return SpokenLine(
             language=language,
-            voice_id=self._voice_id(voice, language),
+            preset=preset,
+            voice_id=self._catalogued.voice_ids.get(preset, 0),
             reference=voice.reference,
             speed=float(params.get("speed", 1.0)),
             steps=int(params.get("steps", 0)),
@@ -220,18 +276,34 @@ class SherpaBackend(DownloadableModel):
             cancelled=request.cancelled,
         )
 
-    def _voice_id(self, voice: SherpaVoice, language: str) -> int:
-        ids = self._catalogued.voice_ids
-        if voice.reference is not None or not ids:
-            return 0
-        if voice.preset is not None:
-            return ids[voice.preset]
-        return ids[self._choose_preset(voice.name, language).preset_id]
+    def _preset_of(self, voice: SherpaVoice, language: str) -> str:
+        if voice.reference is not None or not self._presets:
+            return ""
+        return voice.preset or self._choose_preset(voice.name, language).preset_id
+
+    @property
+    def _presets(self) -> tuple[Preset, ...]:
+        """Those whose styles are among the files; all, where no files are here yet."""
+        if self._offered is not None:
+            return self._offered
+        model = self._catalogued
+        styles = self._find_styles()
+        if styles is None:
+            return model.presets
+        return tuple(one for one in model.presets if styles.has(model.formula(one.preset_id)))
+
+    def _find_styles(self) -> StyleTable | None:
+        """Those there are; None of a family without, and where its files aren't here yet."""
+        model = self._catalogued.at_hand()
+        folders = find_folders(model)
+        if not folders or model.family not in STYLE_SHAPES:
+            return None
+        return StyleTable(folders, model.places, *STYLE_SHAPES[model.family])
 
     def _choose_preset(self, name: str, language: str | None) -> Preset:
         """The voice that a name's key chooses, among those of a language or else among all."""
-        speaking = [one for one in self._catalogued.presets if language in one.languages]
-        among: Sequence[Preset] = speaking or self._catalogued.presets
+        presets = self._presets
+        among = [one for one in presets if language in one.languages] or presets
         # Unlike `hash`, this is the same in each run.
         digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8)
         return among[int.from_bytes(digest.digest(), "big") % len(among)]
@@ -276,7 +348,7 @@ class SherpaBackend(DownloadableModel):
                     f"{known}, or leave the language out."
                 )
             return found
-        for preset in self._catalogued.presets if voice.preset else ():
+        for preset in self._presets if voice.preset else ():
             if preset.preset_id == voice.preset and preset.languages:
                 return preset.languages[0]
         return self._guess(request.text)
@@ -292,12 +364,6 @@ class SherpaBackend(DownloadableModel):
         wanted = code.partition("-")[0].casefold()
         alike = [one for one in languages if one.partition("-")[0].casefold() == wanted]
         return next(iter(same + alike), None)
-
-    def _identify(self, folders: Sequence[Path]) -> str:
-        return " ".join(
-            identify_weights(folder, source.needs)
-            for folder, source in zip(folders, self._catalogued.sources, strict=True)
-        )
 
 
 def _is_missing() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,11 +39,13 @@ class CatalogueModel:
     Attributes:
         name: The backend's name.
         title: For people.
-        family: Which of sherpa-onnx's families it is, as its configuration names it.
+        family: As sherpa-onnx's configuration names it, whatever runs it.
         summary: One sentence.
         languages: BCP-47 code to the language's English name.
         presets: Empty where it clones only.
         voice_ids: The model's own number of each preset, by its `preset_id`.
+        places: All voices, in the order in which a file has them one behind the other.
+        styles: The formula of a preset's style, where it isn't its `preset_id`.
         traits: How each preset sounds, by its `preset_id`.
         cloning: Whether it speaks in the voice of a sample.
         code_licence: Of the model's own code, as SPDX names it.
@@ -53,6 +55,7 @@ class CatalogueModel:
         sample_rate_hz: Of its sound.
         expected_speed: Seconds of speech a second on two cores of a CPU, about.
         sources: Where its files come from; its folder is that of the first.
+        older: Where they came from once; where all of these are here, they serve.
     """
 
     name: str
@@ -62,6 +65,8 @@ class CatalogueModel:
     languages: Mapping[str, str]
     presets: tuple[Preset, ...]
     voice_ids: Mapping[str, int]
+    places: tuple[str, ...]
+    styles: Mapping[str, str]
     traits: Mapping[str, VoiceTraits]
     cloning: bool
     code_licence: str
@@ -71,6 +76,16 @@ class CatalogueModel:
     sample_rate_hz: int
     expected_speed: float
     sources: tuple[WeightSource, ...]
+    older: tuple[WeightSource, ...] = ()
+
+    def formula(self, preset: str) -> str:
+        """Of a preset's style."""
+        return self.styles.get(preset, preset)
+
+    def at_hand(self) -> CatalogueModel:
+        """With the sources whose files are here: older ones go on serving who has them."""
+        old = replace(self, sources=self.older)
+        return old if self.older and find_folders(old) else self
 
 
 def find_folders(model: HubModel) -> tuple[Path, ...]:
@@ -81,7 +96,10 @@ def find_folders(model: HubModel) -> tuple[Path, ...]:
 
 
 class DownloadableModel:
-    """What is the same of all that sherpa-onnx runs: whether it can, and where its weights are."""
+    """What is the same of all models of a catalogue: whether one can run, and its weights."""
+
+    package = "sherpa-onnx"
+    """What runs it."""
 
     def __init__(self, model: HubModel) -> None:
         self.title = model.title
@@ -89,18 +107,19 @@ class DownloadableModel:
 
     def unavailable(self) -> str | None:
         """Why it can't run here, with the remedy; None when its package is installed."""
-        if find_spec("sherpa_onnx") is None:
-            return f"{self.title} needs the package sherpa-onnx. {install_remedy()}"
+        if find_spec(self.package.replace("-", "_")) is None:
+            return f"{self.title} needs the package {self.package}. {install_remedy()}"
         return None
 
     @property
     def weight_sources(self) -> tuple[WeightSource, ...]:
         """Where its weights come from."""
-        return self._downloaded.sources
+        model = self._downloaded
+        return (model.at_hand() if isinstance(model, CatalogueModel) else model).sources
 
     def to_fetch(self) -> str | None:
         """What a load would download, as a sentence with the remedy; None when all is here."""
-        lacking = (to_fetch(one.source, one.needs) for one in self._downloaded.sources)
+        lacking = (to_fetch(one.source, one.needs) for one in self.weight_sources)
         return next(filter(None, lacking), None)
 
     def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
@@ -134,6 +153,9 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     offered = {
         voice: number for number, voice in enumerate(voices) if spoken is None or voice[0] in spoken
     }
+    styles = entry.pop("styles", {})
+    older = {"sources": entry.pop("older", [])}
+    add_sources(older)
     add_sources(entry)
     presets = tuple(
         Preset(voice, _label(voice), (spoken[voice[0]],) if spoken else (), _gender(voice))
@@ -149,7 +171,16 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
         )
         for one in presets
     }
-    return CatalogueModel(name=name, presets=presets, voice_ids=offered, traits=traits, **entry)
+    return CatalogueModel(
+        name=name,
+        presets=presets,
+        voice_ids=offered,
+        places=tuple(voices),
+        styles=styles,
+        traits=traits,
+        older=older["sources"],
+        **entry,
+    )
 
 
 def add_sources(entry: dict[str, Any]) -> None:
