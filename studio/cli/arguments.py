@@ -18,7 +18,7 @@ STANDARD = Path("-")
 """Standard input as a script, standard output as a file."""
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
-VOICE_ACTIONS = ("list", "install", "remove", "try")
+VOICE_ACTIONS = ("list", "install", "remove", "try", "add")
 SCRIPT_FORMATS = ("txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl")
 
 _NATURAL_GAP_S = 0.35  # as in `studio.dialog.gaps`
@@ -265,7 +265,13 @@ def _add_voices(parser: argparse.ArgumentParser) -> None:
         "engine",
         metavar="ENGINE",
         nargs="?",
-        help="a name that `voices list` shows, such as kitten",
+        help="a name that `voices list` shows, such as kitten; add, remove: a voice's file",
+    )
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help="add: a Piper voice's .onnx and .onnx.json, or a style of Kokoro's",
     )
     parser.add_argument(
         "--recognisers", action="store_true", help="list: only the recognisers, which check words"

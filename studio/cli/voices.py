@@ -17,6 +17,7 @@ from studio.backends import registry
 from studio.backends.base import Backend, LoadProgress, ManagesWeights
 from studio.backends.engine_cards import EngineCard, card_of
 from studio.backends.options import BackendOptions
+from studio.backends.sherpa.own_voices import OWN_SUFFIXES, add_voices, remove_voice
 from studio.dialog.model import Dialog, Speech
 from studio.engine.job import build_scene
 from studio.engine.model_manager import EvictionPolicy
@@ -70,8 +71,14 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
             return _list_recognisers(as_json=arguments.json)
         return _list(tools, as_json=arguments.json)
     name: str | None = arguments.engine
+    if arguments.action == "add":
+        return _add([Path(one) for one in (name, *arguments.files) if one], tools)
     if name is None:
         raise SettingError(f"Name a voice engine: voices {arguments.action} kitten.")
+    if arguments.action == "remove" and Path(name).suffix in OWN_SUFFIXES:
+        removed = remove_voice(Path(name).name, _own_folder(tools))
+        print(f"{removed} is removed.", file=sys.stderr)
+        return 0
     engine: Backend | Listener
     if name in HEARING_MODELS and arguments.action != "try":
         engine, card = create_listener(HEARING_MODELS[name]), _card_of(HEARING_MODELS[name])
@@ -86,6 +93,19 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
         case _:
             assert not isinstance(engine, Listener)
             return _try(arguments, engine, tools)
+
+
+def _own_folder(tools: VoiceTools) -> Path:
+    assert tools.options.own_voices is not None, "the composition root names it"
+    return tools.options.own_voices
+
+
+def _add(files: list[Path], tools: VoiceTools) -> int:
+    if not files:
+        raise SettingError("Name a voice's files: voices add de_DE-thorsten-medium.onnx")
+    names = add_voices(files, _own_folder(tools))
+    print(f"Added to {_own_folder(tools)}: {', '.join(names[:10])}.", file=sys.stderr)
+    return 0
 
 
 def _list(tools: VoiceTools, *, as_json: bool) -> int:

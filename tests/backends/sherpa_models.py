@@ -1,5 +1,6 @@
-"""Small random ONNX models in the form of each family of small voices, with the files that belong to
-them. Their sound depends on every token, the voice, the speed and the noise they get.
+"""Small random ONNX models in the form of each family of small voices, with the files they need.
+
+Their sound depends on every token, the voice, the speed and the noise they get.
 
 Source: inputs and outputs of Kokoro, Kitten and Piper as their publishers' graphs have them; of the
 others also metadata, as sherpa-onnx 2.0.1 reads them (`sherpa-onnx/csrc/offline-tts-*-model.cc`,

@@ -7,8 +7,9 @@ import hashlib
 import importlib.metadata
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,11 +35,13 @@ from studio.backends.sherpa.catalogue import (
 from studio.backends.sherpa.graph_model import (
     GRAPH_FAMILIES,
     STYLE_SHAPES,
+    CataloguedPiper,
     PiperGraph,
     StyledGraph,
     read_numbers,
 )
 from studio.backends.sherpa.line_pieces import Piece, Splitter, make_splitter
+from studio.backends.sherpa.own_voices import OwnVoices
 from studio.backends.sherpa.sherpa_model import (
     Reference,
     SherpaModel,
@@ -105,13 +108,24 @@ class SherpaBackend(DownloadableModel):
     Those three are run by ONNX Runtime, the others by sherpa-onnx.
     """
 
-    def __init__(self, model: CatalogueModel, *, cores: int | None = None) -> None:
-        """Load nothing yet; `cores` is how many lines are computed at once, None for all."""
+    def __init__(
+        self, model: CatalogueModel, *, cores: int | None = None, own: Path | None = None
+    ) -> None:
+        """Load nothing yet.
+
+        Args:
+            model: Of the catalogue.
+            cores: How many lines are computed at once; None for all.
+            own: Folder of voices that somebody added.
+        """
         super().__init__(model)
         self.package = "onnxruntime" if model.family in GRAPH_FAMILIES else "sherpa-onnx"
         self.name = model.name
         self._catalogued = model
         self._cores = cores or os.cpu_count() or 1
+        self._free_cores = threading.Semaphore(self._cores)
+        self._own_folder = own
+        self._own = OwnVoices(model, own if model.family == "vits" else None)
         self._model: SmallVoiceModel | None = None
         self._split: Splitter | None = None
         self._offered: tuple[Preset, ...] | None = None
@@ -132,7 +146,8 @@ class SherpaBackend(DownloadableModel):
         # sherpa-onnx ran these graphs once, with the same phonemes: its takes count as theirs.
         if self._catalogued.family in GRAPH_FAMILIES:
             return "sherpa-onnx 2.0.1"
-        return f"sherpa-onnx {'missing' if _is_missing() else importlib.metadata.version('sherpa-onnx')}"
+        version = "missing" if _is_missing() else importlib.metadata.version("sherpa-onnx")
+        return f"sherpa-onnx {version}"
 
     @property
     def capabilities(self) -> Capabilities:
@@ -145,9 +160,9 @@ class SherpaBackend(DownloadableModel):
             cloning=model.cloning,
             builtin_voice=bool(presets),
             presets=presets,
-            languages=model.languages,
+            languages=self._languages,
             guess=self._guess,
-            asks_language=len(model.languages) > 1,
+            asks_language=len(self._languages) > 1,
             wide_weight=3.0,
             params=_FAMILY_PARAMS.get(model.family, (_SPEED,)),
             streaming=True,
@@ -176,27 +191,33 @@ class SherpaBackend(DownloadableModel):
                 newer format, or another model's.
             Cancelled: `progress` raised it.
         """
-        if self._model is not None:
+        if self._split is not None:
             return
-        self.fetch(progress)
+        if not (self._own.list() and self.unavailable() is None):
+            self.fetch(progress)
         progress(LoadProgress(f"Loading {self.title} into memory"))
         family, model = self._catalogued.family, self._catalogued.at_hand()
         folders = find_folders(model)
-        files = {role: Path(file) for role, file in locate_files(model, folders).items()}
+        files = {}
+        if folders:
+            files = {role: Path(file) for role, file in locate_files(model, folders).items()}
         phonemic = family in _PHONEMIC
         self._phonemizer = Phonemizer(workers=default_workers(self._cores)) if phonemic else None
-        loaded: SmallVoiceModel
-        if styles := self._find_styles():
-            loaded = StyledGraph(model, folders, styles, lines=self._cores)
+        loaded: SmallVoiceModel | None = None
+        if not folders:
+            pass  # somebody's own voices are each loaded when they speak
+        elif styles := self._find_styles():
+            loaded = StyledGraph(model, folders, styles, self._free_cores)
         elif family in GRAPH_FAMILIES:
             numbers = read_numbers(str(files["tokens"]))
-            loaded = PiperGraph(model, files["model"], numbers, lines=self._cores)
+            voice = CataloguedPiper(files["model"], numbers, model.sample_rate_hz)
+            loaded = PiperGraph(model, voice, self._free_cores)
         else:
             check_model(model, folders)
-            loaded = SherpaModel(model, folders, lines=self._cores)
+            loaded = SherpaModel(model, folders, self._free_cores)
         tokens = None if family in GRAPH_FAMILIES else files.get("tokens")
+        self._model, self._offered = loaded, self._find_presets()
         self._split = make_splitter(family, tokens, self._phonemizer, files.get("lexicon"))
-        self._model, self._offered = loaded, self._presets
         progress(LoadProgress(f"{self.title} is ready", 1.0))
 
     def lacks(self, language: str) -> str | None:
@@ -216,6 +237,7 @@ class SherpaBackend(DownloadableModel):
         """Give all memory back. Safe when not loaded."""
         phonemizer, self._phonemizer = self._phonemizer, None
         self._model, self._split, self._offered = None, None, None
+        self._own.unload()
         if phonemizer is not None:
             phonemizer.close()
         gc.collect()
@@ -241,18 +263,28 @@ class SherpaBackend(DownloadableModel):
             Cancelled: `request.cancelled` became true.
         """
         _stop_if_cancelled(request)
-        if self._model is None or self._split is None:
+        if self._split is None:
             raise ModelUnavailable(f"{self.title} is not loaded. Load it and try again.")
         voice = request.conditioning.payload
         assert isinstance(voice, SherpaVoice), "conditioning of another backend"
         language = self._language(request, voice)
-        pieces = self._split(request.text, language)
+        preset = self._preset_of(voice, language)
+        own = self._own.list().get(preset)
+        model = self._own.open(own, self._free_cores) if own else self._model
+        if model is None:
+            raise SpeechFailed(f"The voice {preset} isn't here any more. Choose another one.")
+        if own and not own.reads_as:
+            pieces = own.split(request.text)
+        else:
+            pieces = self._split(request.text, own.read_language(language) if own else language)
         if not pieces:
             raise SpeechFailed(
                 "There is nothing to speak in this line. Write at least one word, or name the "
                 "language its letters belong to."
             )
-        return self._speak_pieces(self._model, pieces, self._line(request, voice, language))
+        voice_id = own.presets[preset] if own else self._catalogued.voice_ids.get(preset, 0)
+        line = replace(self._line(request, voice, language), preset=preset, voice_id=voice_id)
+        return self._speak_pieces(model, pieces, line)
 
     def _speak_pieces(
         self, model: SmallVoiceModel, pieces: Sequence[Piece], line: SpokenLine
@@ -264,11 +296,10 @@ class SherpaBackend(DownloadableModel):
     def _line(self, request: SpeechRequest, voice: SherpaVoice, language: str) -> SpokenLine:
         params = {one.name: one.default for one in self.capabilities.params} | dict(request.params)
         seed = secrets.randbelow(_LARGEST_SEED) if request.seed is None else request.seed
-        preset = self._preset_of(voice, language)
         return SpokenLine(
             language=language,
-            preset=preset,
-            voice_id=self._catalogued.voice_ids.get(preset, 0),
+            preset="",
+            voice_id=0,
             reference=voice.reference,
             speed=float(params.get("speed", 1.0)),
             steps=int(params.get("steps", 0)),
@@ -283,14 +314,27 @@ class SherpaBackend(DownloadableModel):
 
     @property
     def _presets(self) -> tuple[Preset, ...]:
-        """Those whose styles are among the files; all, where no files are here yet."""
-        if self._offered is not None:
-            return self._offered
-        model = self._catalogued
-        styles = self._find_styles()
+        """Those of the catalogue that can speak, and somebody's own behind them."""
+        offered = self._find_presets() if self._offered is None else self._offered
+        return (*offered, *self._own.presets())
+
+    def _find_presets(self) -> tuple[Preset, ...]:
+        model, styles = self._catalogued, self._find_styles()
         if styles is None:
-            return model.presets
-        return tuple(one for one in model.presets if styles.has(model.formula(one.preset_id)))
+            # Without files, everything that a download brings; but not beside what speaks already.
+            return model.presets if find_folders(model) or not self._own.list() else ()
+        offered = [one for one in model.presets if styles.has(model.formula(one.preset_id))]
+        own = sorted(styles.names - {*model.places}) if self._own_folder else ()
+        return (*offered, *(Preset(name, name) for name in own))
+
+    @property
+    def _languages(self) -> Mapping[str, str]:
+        own = {one.language: one.language_name for one in self._own.list().values()}
+        return own | dict(self._catalogued.languages)
+
+    def to_fetch(self) -> str | None:
+        """What a load would download; nothing where somebody's own voices can speak."""
+        return None if self._own.list() else super().to_fetch()
 
     def _find_styles(self) -> StyleTable | None:
         """Those there are; None of a family without, and where its files aren't here yet."""
@@ -298,20 +342,28 @@ class SherpaBackend(DownloadableModel):
         folders = find_folders(model)
         if not folders or model.family not in STYLE_SHAPES:
             return None
+        folders += (self._own_folder,) if self._own_folder and self.name == "kokoro" else ()
         return StyleTable(folders, model.places, *STYLE_SHAPES[model.family])
 
     def _choose_preset(self, name: str, language: str | None) -> Preset:
         """The voice that a name's key chooses, among those of a language or else among all."""
         presets = self._presets
-        among = [one for one in presets if language in one.languages] or presets
+        # Voices that somebody added speak where they were chosen, or nobody else can: names go on
+        # choosing what they chose before.
+        known = self._catalogued.languages
+        speaking = [one for one in presets if language in (one.languages or known)]
+        among = [one for one in speaking if one.preset_id in self._catalogued.traits] or speaking
+        among = among or presets
         # Unlike `hash`, this is the same in each run.
         digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8)
         return among[int.from_bytes(digest.digest(), "big") % len(among)]
 
     def _describe_builtin(self, name: str, language: str | None = None) -> VoiceTraits:
         code = self._find_language(language) if language else None
-        code = code or next(iter(self._catalogued.languages), None)
-        return self._catalogued.traits[self._choose_preset(name_key(name), code).preset_id]
+        code = code or next(iter(self._languages), None)
+        chosen = self._choose_preset(name_key(name), code)
+        known = self._catalogued.traits.get(chosen.preset_id)
+        return known or VoiceTraits(chosen.label, None, (), "", 0.0)
 
     def _reference(self, voice: Voice) -> Reference:
         if voice.sample is None:
@@ -342,7 +394,7 @@ class SherpaBackend(DownloadableModel):
         if request.language is not None:
             found = self._find_language(request.language)
             if found is None:
-                known = ", ".join(self._catalogued.languages)
+                known = ", ".join(self._languages)
                 raise SpeechFailed(
                     f"{self.title} doesn't know the language “{request.language}”. Use one of "
                     f"{known}, or leave the language out."
@@ -354,12 +406,12 @@ class SherpaBackend(DownloadableModel):
         return self._guess(request.text)
 
     def _guess(self, text: str) -> str:
-        return self._find_language(language_of_text(text)) or next(iter(self._catalogued.languages))
+        return self._find_language(language_of_text(text)) or next(iter(self._languages))
 
     def _find_language(self, code: str) -> str | None:
         """The model's code for a language: the same, or one that differs in its region."""
         code = _CODES.get(code.partition("-")[0], code).replace("_", "-")
-        languages = self._catalogued.languages
+        languages = self._languages
         same = [one for one in languages if one.casefold() == code.casefold()]
         wanted = code.partition("-")[0].casefold()
         alike = [one for one in languages if one.partition("-")[0].casefold() == wanted]

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
-from studio.audio.clip import Samples
+from studio.audio.clip import Samples, join_chunks, resample
 from studio.backends.sherpa.catalogue import CatalogueModel
 from studio.backends.sherpa.line_pieces import Piece
 from studio.backends.sherpa.sherpa_model import (
@@ -37,7 +39,6 @@ GRAPH_FAMILIES = frozenset({*STYLE_SHAPES, "vits"})
 _ENDS = {"kokoro": ([0], [0]), "kitten": ([0], [10, 0])}  # numbers before and behind the phonemes
 _PACES = {"m_hugo": 0.9}  # of Kitten's voices; the others have:
 _PACE = {"kitten": 0.8}
-_SCALES = (0.667, 1.0, 0.8)  # of Piper: noise, length, noise of lengths
 _ROW = re.compile(r"(.+?)\s+(\d+)\s*")
 
 
@@ -45,7 +46,11 @@ class GraphModel(SmallVoiceModel):
     """A model as one graph; a line is computed by the thread that asks for it."""
 
     def __init__(
-        self, model: CatalogueModel, path: Path, numbers: Mapping[str, int], *, lines: int
+        self,
+        model: CatalogueModel,
+        path: Path,
+        numbers: Mapping[str, int],
+        cores: threading.Semaphore,
     ) -> None:
         """Load it.
 
@@ -53,14 +58,14 @@ class GraphModel(SmallVoiceModel):
             model: Of the catalogue.
             path: Of the graph.
             numbers: Of phonemes.
-            lines: That compute at once.
+            cores: One for each line that computes.
 
         Raises:
             ModelUnavailable: The file is broken, of a newer format, or another model's.
         """
         import onnxruntime
 
-        super().__init__(model, lines=lines)
+        super().__init__(model, cores)
         self._numbers = numbers
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
@@ -106,12 +111,16 @@ class StyledGraph(GraphModel):
     """Kokoro or Kitten, whose voices are styles."""
 
     def __init__(
-        self, model: CatalogueModel, folders: Sequence[Path], styles: StyleTable, *, lines: int
+        self,
+        model: CatalogueModel,
+        folders: Sequence[Path],
+        styles: StyleTable,
+        cores: threading.Semaphore,
     ) -> None:
         """Load it; raises what `GraphModel` does."""
         files = locate_files(model, folders)
         numbers = read_numbers(files.get("tokens"))
-        super().__init__(model, Path(files["model"]), numbers, lines=lines)
+        super().__init__(model, Path(files["model"]), numbers, cores)
         self._styles = styles
         self._check_inputs(fits=len(self._inputs) == 3)
 
@@ -127,26 +136,57 @@ class StyledGraph(GraphModel):
         return dict(zip(self._inputs, values, strict=True))
 
 
+class PiperFiles(Protocol):
+    """What makes a voice of Piper's."""
+
+    @property
+    def path(self) -> Path:
+        """Of its graph."""
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """Of its phonemes."""
+
+    @property
+    def scales(self) -> tuple[float, float, float]:
+        """Noise, length, and noise of lengths."""
+
+    @property
+    def rate_hz(self) -> int:
+        """Of its sound."""
+
+
+@dataclass(frozen=True, slots=True)
+class CataloguedPiper:
+    """The voice of the catalogue, as sherpa-onnx spoke it."""
+
+    path: Path
+    numbers: Mapping[str, int]
+    rate_hz: int
+    scales: tuple[float, float, float] = (0.667, 1.0, 0.8)
+
+
 class PiperGraph(GraphModel):
     """A voice of Piper's, of one speaker or several."""
 
     def __init__(
-        self,
-        model: CatalogueModel,
-        path: Path,
-        numbers: Mapping[str, int],
-        *,
-        lines: int,
-        scales: tuple[float, float, float] = _SCALES,
+        self, model: CatalogueModel, voice: PiperFiles, cores: threading.Semaphore
     ) -> None:
         """Load it; raises what `GraphModel` does."""
-        super().__init__(model, path, numbers, lines=lines)
-        self._scales = scales
-        known = {"_", "^", "$"} <= {*numbers}
+        super().__init__(model, voice.path, voice.numbers, cores)
+        self._voice = voice
+        known = {"_", "^", "$"} <= {*voice.numbers}
         self._check_inputs(fits=known and {"input", "input_lengths", "scales"} <= {*self._inputs})
 
+    def _generate(self, piece: Piece, line: SpokenLine, number: int) -> Samples:
+        spoken = super()._generate(piece, line, number)
+        from_hz, to_hz = self._voice.rate_hz, self._model.sample_rate_hz
+        if from_hz == to_hz:
+            return spoken
+        return join_chunks([*resample(iter([spoken]), from_hz, to_hz)])
+
     def _feed(self, ids: list[int], line: SpokenLine) -> Mapping[str, object]:
-        noise, length, noise_of_lengths = self._scales
+        noise, length, noise_of_lengths = self._voice.scales
         pad = self._numbers["_"]
         padded = [self._numbers["^"], pad, *(one for number in ids for one in (number, pad))]
         spoken = np.array([[*padded, self._numbers["$"]]], np.int64)

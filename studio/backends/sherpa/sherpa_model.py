@@ -72,11 +72,11 @@ class SpokenLine:
 
 
 class SmallVoiceModel(ABC):
-    """One model in memory, for any number of threads; `lines` of them compute at once."""
+    """One model in memory, for any number of threads; each computes while it has one of `cores`."""
 
-    def __init__(self, model: CatalogueModel, *, lines: int) -> None:
+    def __init__(self, model: CatalogueModel, cores: threading.Semaphore) -> None:
         self._model = model
-        self._free_cores = threading.Semaphore(lines)
+        self._free_cores = cores
 
     def speak(self, piece: Piece, line: SpokenLine, *, number: int) -> Samples:
         """Speak a piece of a line.
@@ -132,13 +132,15 @@ class SherpaModel(SmallVoiceModel):
         tokens: The model's table of phonemes; None where it reads text.
     """
 
-    def __init__(self, model: CatalogueModel, folders: Sequence[Path], *, lines: int) -> None:
+    def __init__(
+        self, model: CatalogueModel, folders: Sequence[Path], cores: threading.Semaphore
+    ) -> None:
         """Load a model that `check_model` has found good.
 
         Raises:
             ModelUnavailable: It broke since then.
         """
-        super().__init__(model, lines=lines)
+        super().__init__(model, cores)
         files = locate_files(model, folders)
         self.tokens = Path(files["tokens"]) if "tokens" in files else None
         try:

@@ -40,11 +40,13 @@ def parse_formula(formula: str) -> list[list[tuple[float, str]]]:
 class StyleTable:
     """The styles in some folders, read when they are asked for; any number of threads."""
 
-    def __init__(self, folders: Sequence[Path], order: Sequence[str], rows: int, width: int):
+    def __init__(
+        self, folders: Sequence[Path], order: Sequence[str], rows: int, width: int
+    ) -> None:
         """Look for archives of NumPy's, a `voices.bin`, and NAME.bin of one style each; cheap.
 
         Args:
-            folders: The first that has a name counts.
+            folders: Or files; the first that has a name counts.
             order: Of the styles that stand one behind the other in a `voices.bin`.
             rows: Of a style in a .bin: one for each number of phonemes.
             width: Numbers of such a row.
@@ -55,12 +57,18 @@ class StyleTable:
         self._order, self._shape = tuple(order), (rows, width)
         self._files: dict[str, Path] = {}
         for folder in reversed(folders):
-            for file in sorted([*folder.glob("*.npz"), *folder.glob("*.bin")]):
+            files = [*folder.glob("*.npz"), *folder.glob("*.bin")] if folder.is_dir() else [folder]
+            for file in sorted(files):
                 stat = file.stat()
                 names = _list_names(file, stat.st_size // (4 * rows * width), stat.st_mtime_ns)
                 found = self._order[: len(names)] if file.name == _JOINED else names
                 self._files |= dict.fromkeys(found, file)
         self.mix = lru_cache(maxsize=32)(self._mix)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all styles there are."""
+        return frozenset(self._files)
 
     def has(self, formula: str) -> bool:
         """Whether all styles of a formula are there."""

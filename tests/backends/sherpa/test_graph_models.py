@@ -14,7 +14,7 @@ from studio.backends.espeak.phonemizer import Phonemizer
 from studio.backends.registry import create
 from studio.backends.sherpa import mandarin
 from studio.backends.sherpa.catalogue import CATALOGUE
-from studio.errors import ModelUnavailable, SpeechFailed
+from studio.errors import SpeechFailed
 from studio.voices.speaker import Voice
 
 ort = pytest.importorskip("onnxruntime")
@@ -164,7 +164,7 @@ def test_a_graph_that_fails_says_so(serve, monkeypatch):
     backend = make("piper")
     backend.load(quiet)
     monkeypatch.setitem(backend._model._numbers, "k", 10_000)
-    with pytest.raises(SpeechFailed, match="Piper failed at “Come in.”"):
+    with pytest.raises(SpeechFailed, match=r"Piper failed at “Come in\.”"):
         speak(backend, "Come in.")
     backend.unload()
 
