@@ -352,6 +352,7 @@ class SherpaBackend(DownloadableModel):
         # choosing what they chose before.
         known = self._catalogued.languages
         speaking = [one for one in presets if language in (one.languages or known)]
+        among: Sequence[Preset]
         among = [one for one in speaking if one.preset_id in self._catalogued.traits] or speaking
         among = among or presets
         # Unlike `hash`, this is the same in each run.

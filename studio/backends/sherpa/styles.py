@@ -80,10 +80,12 @@ class StyleTable:
         Raises:
             ModelUnavailable: It needs one that isn't there, or whose file is broken.
         """
-        sums = [
-            np.sum([weight * self._read(name) for weight, name in terms], axis=0, dtype=np.float32)
-            for terms in parse_formula(formula)
-        ]
+        sums: list[Samples] = []
+        for terms in parse_formula(formula):
+            (weight, name), *more = terms
+            sums.append(weight * self._read(name))
+            for weight, name in more:
+                sums[-1] = sums[-1] + weight * self._read(name)
         half = sums[0].shape[1] // 2
         return np.hstack([sums[0][:, :half], sums[-1][:, half:]])
 
