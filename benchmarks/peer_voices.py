@@ -42,18 +42,19 @@ def peer_loop(
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+        asked, answered = process.stdin, process.stdout
+        assert asked is not None
+        assert answered is not None
 
         def speak(texts: Sequence[str]) -> tuple[float, float]:
-            print(json.dumps(texts), file=process.stdin, flush=True)
-            audio_s, busy_s = json.loads(process.stdout.readline())
+            print(json.dumps(texts), file=asked, flush=True)
+            audio_s, busy_s = json.loads(answered.readline())
             return audio_s, busy_s
 
         try:
             yield speak
         finally:
-            process.stdin.close()
+            asked.close()
 
 
 def _load(family: str, paths: Sequence[str]) -> Callable[[str], float]:

@@ -137,8 +137,9 @@ def _start_peer(
     name: str, own: Path | None, backend: SherpaBackend, texts: Sequence[str], stack: ExitStack
 ) -> Engine:
     model = CATALOGUE[name].at_hand()
-    files = {"model": _find_piper(own)}
-    if model.family == "kokoro":
+    if model.family == "vits":
+        files = {"model": _find_piper(own)}
+    else:
         [folder] = find_folders(model)
         files = {"model": folder / model.sources[0].files["model"].path}
         kept = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -29,7 +29,7 @@ COUNT_CLICKS = """() => {
 
 ALL_READ = """() => {
   const lines = window.tableread.project.lines.filter(({ kind }) => kind === "speech");
-  return lines.length > 0 && lines.every(({ take }) => take?.backend === "kitten");
+  return lines.length > 0 && lines.every(({ take }) => take?.backend === "kokoro");
 }"""
 
 
@@ -56,7 +56,7 @@ class FairClock:
 
 @pytest.fixture(scope="module")
 def hub_files():
-    return sherpa_models.FILES["kitten"]()
+    return sherpa_models.FILES["kokoro"]()
 
 
 @pytest.fixture(scope="module")
@@ -91,10 +91,10 @@ def read_by_one_button(page):
     page.locator("#lines .line").nth(2).wait_for()
     notice = page.locator(".notice[data-notice=draft]")
     button = notice.locator(".notice-act")
-    assert button.inner_text() == "Download Kitten (60 MB)"
+    assert button.inner_text() == "Download Kokoro (121 MB)"
     assert "Licence: Apache-2.0" in notice.inner_text()
     button.click()
-    page.wait_for_selector("#model-title:text-is('Kitten')")
+    page.wait_for_selector("#model-title:text-is('Kokoro')")
     page.wait_for_function(ALL_READ)
     page.evaluate("() => window.tableread.player.stop()")
     notice.wait_for(state="detached")
@@ -108,23 +108,23 @@ def test_one_button_brings_a_natural_voice_that_reads_the_scene(window, server, 
         print(f"\nfrom `python launch.py` to the scene in {took_s:.1f} s, {clicks} click(s)")
     assert 1 <= clicks <= MOST_CLICKS
     assert took_s <= WITHIN_S
-    assert "sherpa_onnx" in imported(server)
-    assert not imported(server) & {"torch", "transformers", "onnxruntime"}
+    assert "onnxruntime" in imported(server)
+    assert not imported(server) & {"torch", "transformers", "sherpa_onnx"}
 
 
 def test_its_card_says_how_fast_it_is_here_and_tries_a_line(window):
     page = window
     page.click("#model-chip")
-    kitten = card(page, "kitten")
-    kitten.locator(".backend-speed:text-matches('^[0-9.]+ s of speech a second$')").wait_for()
+    kokoro = card(page, "kokoro")
+    kokoro.locator(".backend-speed:text-matches('^[0-9.]+ s of speech a second$')").wait_for()
     with page.expect_response("**/try") as answer:
-        kitten.locator("[data-act=try]").click()
+        kokoro.locator("[data-act=try]").click()
     assert answer.value.ok
     asked = answer.value.request.post_data_json
     first = page.evaluate(
         "() => window.tableread.project.lines.find((one) => one.kind === 'speech').text"
     )
-    assert asked["engine"] == "kitten"
+    assert asked["engine"] == "kokoro"
     assert first.startswith(asked["text"])
 
 
@@ -140,27 +140,27 @@ def test_licences_stand_before_the_download_and_what_forbids_trade_first(window)
 
 def test_a_voice_in_use_stays_and_another_is_removed_after_a_question(window):
     page = window
-    kitten = card(page, "kitten")
-    assert kitten.locator("[data-act=remove]").is_disabled()
-    answer = page.request.delete(studio_url(page, "engines/kitten/weights"))
+    kokoro = card(page, "kokoro")
+    assert kokoro.locator("[data-act=remove]").is_disabled()
+    answer = page.request.delete(studio_url(page, "engines/kokoro/weights"))
     assert answer.status == 409
     assert "is the voice engine now" in json.loads(answer.text())["error"]["message"]
     card(page, "draft").locator("input").check()
     page.wait_for_selector("#model-title:text-matches('Draft')")
-    kitten.locator("[data-act=remove]").click()
+    kokoro.locator("[data-act=remove]").click()
     page.click("#remove-engine [value=keep]")
-    assert kitten.locator("[data-act=try]").is_visible()
-    kitten.locator("[data-act=remove]").click()
+    assert kokoro.locator("[data-act=try]").is_visible()
+    kokoro.locator("[data-act=remove]").click()
     page.click("#remove-engine [value=remove]")
-    kitten.locator("[data-act=download]").wait_for()
-    assert kitten.locator("[data-act=try]").is_hidden()
+    kokoro.locator("[data-act=download]").wait_for()
+    assert kokoro.locator("[data-act=try]").is_hidden()
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])
 def test_axe_finds_nothing_wrong_with_the_cards(open_page, look):
     page = open_page(color_scheme=look)
     page.click("#model-chip")
-    card(page, "kitten").wait_for()
+    card(page, "kokoro").wait_for()
     assert violations(page, ["#model-panel", "#notices"]) == []
 
 

@@ -57,7 +57,7 @@ class StyleTable:
         self._order, self._shape = tuple(order), (rows, width)
         self._files: dict[str, Path] = {}
         for folder in reversed(folders):
-            files = [*folder.glob("*.npz"), *folder.glob("*.bin")] if folder.is_dir() else [folder]
+            files = [folder] if folder.is_file() else [*folder.glob("*.npz"), *folder.glob("*.bin")]
             for file in sorted(files):
                 stat = file.stat()
                 names = _list_names(file, stat.st_size // (4 * rows * width), stat.st_mtime_ns)

@@ -219,6 +219,10 @@ def test_styles_of_kokoro_are_voices_of_its_own(serve, folder, tmp_path):
     mine = tmp_path / "mine.bin"
     np.full((510, 256), 0.3, np.float32).tofile(mine)
     voices = tmp_path / "voices"
+    before = create("kokoro", BackendOptions(own_voices=voices))
+    before.load(lambda _progress: None)
+    assert [one.preset_id for one in before.capabilities.presets] == ["af_heart"]
+    before.unload()
     assert add_voices([mine], voices) == ["mine"]
     backend = create("kokoro", BackendOptions(own_voices=voices))
     backend.load(lambda _progress: None)
