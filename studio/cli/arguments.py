@@ -44,7 +44,7 @@ def build_parser(
     _add_judge(
         commands.add_parser("judge", help="say how good the checks are on a project's takes")
     )
-    _add_voices(commands.add_parser("voices", help="list, install, remove or try voice engines, or add a voice"))
+    _add_voices(commands.add_parser("voices", help="list, install, remove, try or add voices"))
     shells = commands.add_parser("completion", help="print what completes commands in a shell")
     shells.add_argument("shell", choices=SHELLS, help="the shell")
     add_bench_options(commands.add_parser("bench", help="run the benchmarks, as tables"))

@@ -45,8 +45,8 @@ from studio.backends.sherpa.own_voices import OwnVoices
 from studio.backends.sherpa.sherpa_model import (
     Reference,
     SherpaModel,
+    SmallVoiceLine,
     SmallVoiceModel,
-    SpokenLine,
     check_model,
     locate_files,
 )
@@ -287,16 +287,16 @@ class SherpaBackend(DownloadableModel):
         return self._speak_pieces(model, pieces, line)
 
     def _speak_pieces(
-        self, model: SmallVoiceModel, pieces: Sequence[Piece], line: SpokenLine
+        self, model: SmallVoiceModel, pieces: Sequence[Piece], line: SmallVoiceLine
     ) -> Iterator[Samples]:
         for number, piece in enumerate(pieces):
             samples = model.speak(piece, line, number=number)
             yield samples if number == len(pieces) - 1 else model.pause_after(samples)
 
-    def _line(self, request: SpeechRequest, voice: SherpaVoice, language: str) -> SpokenLine:
+    def _line(self, request: SpeechRequest, voice: SherpaVoice, language: str) -> SmallVoiceLine:
         params = {one.name: one.default for one in self.capabilities.params} | dict(request.params)
         seed = secrets.randbelow(_LARGEST_SEED) if request.seed is None else request.seed
-        return SpokenLine(
+        return SmallVoiceLine(
             language=language,
             preset="",
             voice_id=0,

@@ -23,8 +23,8 @@ from studio.audio.clip import Samples, join_chunks, resample
 from studio.backends.sherpa.catalogue import CatalogueModel
 from studio.backends.sherpa.line_pieces import Piece
 from studio.backends.sherpa.sherpa_model import (
+    SmallVoiceLine,
     SmallVoiceModel,
-    SpokenLine,
     describe_load_failure,
     locate_files,
 )
@@ -81,7 +81,7 @@ class GraphModel(SmallVoiceModel):
             ) from error
         self._inputs = [one.name for one in self._session.get_inputs()]
 
-    def _generate(self, piece: Piece, line: SpokenLine, number: int) -> Samples:
+    def _generate(self, piece: Piece, line: SmallVoiceLine, number: int) -> Samples:
         del number  # no graph takes a seed
         known = self._numbers
         ids = [known[char] for char in piece.phonemes if char in known]
@@ -96,7 +96,7 @@ class GraphModel(SmallVoiceModel):
         return samples / max(1.0, float(np.abs(samples).max(initial=0.0)))
 
     @abstractmethod
-    def _feed(self, ids: list[int], line: SpokenLine) -> Mapping[str, object]:
+    def _feed(self, ids: list[int], line: SmallVoiceLine) -> Mapping[str, object]:
         """What the graph gets, by the names of its inputs."""
 
     def _check_inputs(self, *, fits: bool) -> None:
@@ -124,7 +124,7 @@ class StyledGraph(GraphModel):
         self._styles = styles
         self._check_inputs(fits=len(self._inputs) == 3)
 
-    def _feed(self, ids: list[int], line: SpokenLine) -> Mapping[str, object]:
+    def _feed(self, ids: list[int], line: SmallVoiceLine) -> Mapping[str, object]:
         style = self._styles.mix(self._model.formula(line.preset))
         before, behind = _ENDS[self._model.family]
         pace = _PACES.get(line.preset, _PACE.get(self._model.family, 1.0))
@@ -178,14 +178,14 @@ class PiperGraph(GraphModel):
         known = {"_", "^", "$"} <= {*voice.numbers}
         self._check_inputs(fits=known and {"input", "input_lengths", "scales"} <= {*self._inputs})
 
-    def _generate(self, piece: Piece, line: SpokenLine, number: int) -> Samples:
+    def _generate(self, piece: Piece, line: SmallVoiceLine, number: int) -> Samples:
         spoken = super()._generate(piece, line, number)
         from_hz, to_hz = self._voice.rate_hz, self._model.sample_rate_hz
         if from_hz == to_hz:
             return spoken
         return join_chunks([*resample(iter([spoken]), from_hz, to_hz)])
 
-    def _feed(self, ids: list[int], line: SpokenLine) -> Mapping[str, object]:
+    def _feed(self, ids: list[int], line: SmallVoiceLine) -> Mapping[str, object]:
         noise, length, noise_of_lengths = self._voice.scales
         pad = self._numbers["_"]
         padded = [self._numbers["^"], pad, *(one for number in ids for one in (number, pad))]

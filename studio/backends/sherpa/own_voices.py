@@ -19,7 +19,7 @@ from studio.backends.espeak.espeak_voices import Languages, find_package
 from studio.backends.sherpa.catalogue import CATALOGUE, CatalogueModel
 from studio.backends.sherpa.graph_model import STYLE_SHAPES, PiperGraph
 from studio.backends.sherpa.line_pieces import Piece, split_text
-from studio.backends.sherpa.sherpa_model import SpokenLine
+from studio.backends.sherpa.sherpa_model import SmallVoiceLine
 from studio.backends.sherpa.styles import StyleTable
 from studio.errors import BadInput, ModelUnavailable, SpeechFailed, StudioError
 from studio.storage.disk import Disk, read_file, read_json
@@ -254,7 +254,7 @@ def _graph_of(file: Path) -> Path:
 def _prove(graph: Path) -> PiperVoice:
     """A voice that has spoken every phoneme it names, by the last of its speakers."""
     voice = read_piper(graph)
-    line = SpokenLine("", "", len(voice.speakers) - 1, None, 1.0, 0, None, lambda: False)
+    line = SmallVoiceLine("", "", len(voice.speakers) - 1, None, 1.0, 0, None, lambda: False)
     letters = "".join(char for char in voice.numbers if len(char) == 1)
     try:
         opened = PiperGraph(CATALOGUE["piper"], voice, threading.Semaphore(1))

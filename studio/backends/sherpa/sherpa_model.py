@@ -47,7 +47,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenLine:
+class SmallVoiceLine:
     """How a line is spoken.
 
     Attributes:
@@ -78,7 +78,7 @@ class SmallVoiceModel(ABC):
         self._model = model
         self._free_cores = cores
 
-    def speak(self, piece: Piece, line: SpokenLine, *, number: int) -> Samples:
+    def speak(self, piece: Piece, line: SmallVoiceLine, *, number: int) -> Samples:
         """Speak a piece of a line.
 
         Args:
@@ -112,10 +112,10 @@ class SmallVoiceModel(ABC):
         return np.pad(samples, (0, round(pause_s * self._model.sample_rate_hz)))
 
     @abstractmethod
-    def _generate(self, piece: Piece, line: SpokenLine, number: int) -> Samples:
+    def _generate(self, piece: Piece, line: SmallVoiceLine, number: int) -> Samples:
         """Speak on this thread; may be empty."""
 
-    def _wait_for_core(self, line: SpokenLine) -> None:
+    def _wait_for_core(self, line: SmallVoiceLine) -> None:
         while not self._free_cores.acquire(timeout=_POLL_S):
             _stop_if_cancelled(line)
         try:
@@ -148,7 +148,7 @@ class SherpaModel(SmallVoiceModel):
         except (ValueError, RuntimeError) as error:
             raise ModelUnavailable(describe_load_failure(model, folders, str(error))) from error
 
-    def _generate(self, piece: Piece, line: SpokenLine, number: int) -> Samples:
+    def _generate(self, piece: Piece, line: SmallVoiceLine, number: int) -> Samples:
         chunks: list[Samples] = []
 
         def take(samples: Samples, _progress: float) -> int:
@@ -163,7 +163,7 @@ class SherpaModel(SmallVoiceModel):
         found = np.concatenate(chunks) if chunks else np.asarray(audio.samples, dtype=np.float32)
         return cast(Samples, np.clip(found, -1.0, 1.0))
 
-    def _configure(self, piece: Piece, line: SpokenLine, number: int) -> Any:
+    def _configure(self, piece: Piece, line: SmallVoiceLine, number: int) -> Any:
         import sherpa_onnx
 
         config = sherpa_onnx.GenerationConfig()
@@ -288,6 +288,6 @@ def describe_load_failure(
     )
 
 
-def _stop_if_cancelled(line: SpokenLine) -> None:
+def _stop_if_cancelled(line: SmallVoiceLine) -> None:
     if line.cancelled():
         raise Cancelled("The line was stopped before it was finished.")
