@@ -272,7 +272,9 @@ class SherpaBackend(DownloadableModel):
         own = self._own.list().get(preset)
         model = self._own.open(own, self._free_cores) if own else self._model
         if model is None:
-            raise SpeechFailed(f"The voice {preset} isn't here any more. Choose another one.")
+            raise SpeechFailed(
+                f"{self.title} has no voice here any more. Add one, or install {self.title}."
+            )
         if own and not own.reads_as:
             pieces = own.split(request.text)
         else:
