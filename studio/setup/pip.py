@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -228,6 +229,51 @@ class Pip:
             f"{cause}, then start again; what is done is kept.\n"
             f"pip's last lines were:\n{last}\nAll of its output is in {self._log}."
         )
+
+
+# The only way to learn all of it, the index that pip has by itself included.
+_ASK_WHERE = """
+import json
+from pip._internal.commands import create_command
+given, _ = create_command("install").parse_args([])
+pages = [] if given.no_index else [given.index_url, *given.extra_index_urls]
+print(json.dumps([pages, given.find_links, given.cert, given.proxy]))
+"""
+_ASK_WITHIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PackageIndex:
+    """Where pip gets packages, as it is configured here.
+
+    Attributes:
+        pages: Addresses of indexes.
+        links: Folders and pages that list files.
+        cert: File of certificates in place of the usual ones.
+        proxy: Address; empty for what the environment says.
+    """
+
+    pages: tuple[str, ...]
+    links: tuple[str, ...]
+    cert: str | None
+    proxy: str
+
+    @classmethod
+    def of_pip(cls) -> PackageIndex:
+        """Ask the environment's pip.
+
+        Raises:
+            SetupFailed: There is none, or it can't read its configuration.
+        """
+        command = [sys.executable, "-c", _ASK_WHERE]
+        try:
+            asked = subprocess.run(
+                command, capture_output=True, text=True, timeout=_ASK_WITHIN_S, check=True
+            )
+            pages, links, cert, proxy = json.loads(asked.stdout)
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            raise SetupFailed("pip doesn't say where it gets packages") from error
+        return cls(tuple(pages), tuple(links), cert, proxy)
 
 
 def likely_cause(output: str) -> str:

@@ -8,13 +8,14 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from studio.backends.base import LoadProgress, WeightSource
+from studio.backends.base import LoadProgress, WeightFile, WeightSource
 from studio.backends.hub.cache import model_folder, snapshot
 from studio.errors import FormatNewer, ModelUnavailable, StorageFailed
-from studio.storage.disk import read_file
+from studio.storage.disk import hash_file, read_file
 from studio.storage.records import RecordFormat
 
 MAX_HEADER_BYTES = 100_000_000
@@ -47,9 +48,61 @@ def fetch_weights(source: WeightSource, progress: Callable[[LoadProgress], None]
     if folder is None or _discard_broken(folder, needs):
         # The client takes longer to import than all the rest of a start.
         from studio.backends.hub.download import download
+        from studio.backends.hub.places import fetch_from_places
 
-        folder = download(source, *_split_revision(source.source), progress)
+        if source.has_places:
+            folder = fetch_from_places(source, progress)
+        else:
+            folder = download(source, *_split_revision(source.source), progress)
     return _checked_folder(folder, needs)
+
+
+def lacks_more(source: WeightSource) -> bool:
+    """Whether all that is needed is here, and something isn't that no need names. Cheap."""
+    folder = weights_at_hand(source.source, source.needs)
+    if folder is None or not source.has_places:
+        return False
+    return not all((folder / path).is_file() for path in source.stated)
+
+
+def fetch_more(source: WeightSource, progress: Callable[[LoadProgress], None]) -> None:
+    """Download also what no need names, where it can be had.
+
+    Raises:
+        ModelUnavailable: The disk is full or can't be written, or downloads are forbidden.
+        Cancelled: `progress` raised it.
+    """
+    if lacks_more(source):
+        from studio.backends.hub.places import fetch_from_places
+
+        fetch_from_places(source, progress, whole=True)
+
+
+class FileState(StrEnum):
+    """What became of a file that a catalogue states."""
+
+    WHOLE = "whole"
+    MISSING = "missing"
+    BROKEN = "broken"
+    UNKNOWN = "of a content that nobody has published"
+
+
+def verify_weights(source: WeightSource) -> Iterator[tuple[WeightFile, FileState]]:
+    """Compare each file of a source with its bytes and SHA-256; reads all of it."""
+    local = is_local(source.source)
+    folder = Path(source.source) if local else snapshot(*_split_revision(source.source))
+    for file in source.stated.values():
+        path = folder / file.path if folder is not None else None
+        yield file, _verify(path, file) if path and path.is_file() else FileState.MISSING
+
+
+def _verify(path: Path, file: WeightFile) -> FileState:
+    size_bytes = path.stat().st_size
+    if file.size_bytes and (size_bytes > file.size_bytes or not size_bytes):
+        return FileState.BROKEN
+    if not file.sha256:
+        return FileState.UNKNOWN
+    return FileState.WHOLE if hash_file(path) == file.sha256 else FileState.BROKEN
 
 
 def weights_at_hand(source: str, needs: Sequence[str]) -> Path | None:
@@ -83,7 +136,7 @@ def list_weights(sources: Iterable[WeightSource]) -> frozenset[Path]:
         if not is_local(one.source)
         for folder in [snapshot(*_split_revision(one.source))]
         if folder is not None
-        for path in needed_files(folder, one.needs)
+        for path in needed_files(folder, (*one.needs, *one.stated))
     )
 
 

@@ -10,8 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from studio.backends.base import LoadProgress, Preset, WeightFile, WeightSource
-from studio.backends.hub.weights import fetch_weights, to_fetch, weights_at_hand
+from studio.backends.base import LoadProgress, Preset, WeightFile, WeightPlace, WeightSource, Wheel
+from studio.backends.hub.weights import (
+    fetch_more,
+    fetch_weights,
+    lacks_more,
+    to_fetch,
+    weights_at_hand,
+)
 from studio.errors import ModelUnavailable
 from studio.setup.commands import install_remedy
 from studio.voices.automatic import VoiceTraits
@@ -115,6 +121,15 @@ class DownloadableModel:
         first, *_ = [fetch_weights(one, progress) for one in self.weight_sources]
         return first
 
+    def lacks_more(self) -> bool:
+        """Whether it can speak, and something that makes it better isn't here. Cheap."""
+        return any(map(lacks_more, self.weight_sources))
+
+    def fetch_more(self, progress: Callable[[LoadProgress], None]) -> None:
+        """Download that where it can be had; raises as `fetch`."""
+        for one in self.weight_sources:
+            fetch_more(one, progress)
+
 
 def _read_catalogue() -> dict[str, CatalogueModel]:
     data = files(__package__).joinpath("catalogue.toml")  # which may be in a zip
@@ -156,11 +171,20 @@ def add_sources(entry: dict[str, Any]) -> None:
     """Make the sources of a catalogue's entry from its tables, and add up their bytes."""
     sources = []
     for source in entry["sources"]:
-        files = {role: WeightFile(**file) for role, file in source.pop("files").items()}
-        needs = tuple(file.path for file in files.values())
+        files = {role: _read_file(file) for role, file in source.pop("files").items()}
+        needs = tuple(source.pop("needs", (file.path for file in files.values())))
         sources.append(WeightSource(needs=needs, files=files, **source))
     entry["sources"] = tuple(sources)
-    entry["size_bytes"] = sum(one.size_bytes for each in sources for one in each.files.values())
+    firsts = [(one, need.split("|")[0]) for one in sources for need in one.needs]
+    entry["size_bytes"] = sum(one.stated[path].download_bytes for one, path in firsts)
+
+
+def _read_file(file: dict[str, Any]) -> WeightFile:
+    places = [
+        WeightPlace(wheels=tuple(Wheel(**wheel) for wheel in place.pop("wheels", ())), **place)
+        for place in file.pop("places", ())
+    ]
+    return WeightFile(places=tuple(places), **file)
 
 
 def _label(voice: str) -> str:

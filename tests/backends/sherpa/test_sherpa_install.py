@@ -93,7 +93,7 @@ def test_a_download_is_cancelled_and_goes_on(serve):
 def test_a_file_whose_checksum_doesnt_fit_is_refused(name, path, serve):
     hub = serve(sherpa_models.FILES[name]())
     hub.corrupt.add(path)
-    with pytest.raises(ModelUnavailable, match=rf"{path} arrived broken and was thrown away"):
+    with pytest.raises(ModelUnavailable, match=rf"{path} .* thrown away"):
         install(CATALOGUE[name], quiet)
     assert find_folders(CATALOGUE[name]) == ()
     hub.corrupt.clear()
