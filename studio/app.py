@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from huggingface_hub.constants import HF_HUB_OFFLINE
+
 from studio import __version__
 from studio.backends import registry
 from studio.backends.base import Backend
@@ -284,6 +286,7 @@ def _server_config(settings: Settings) -> ServerConfig:
         allowed_hosts=settings.allowed_hosts + settings.space_hosts,
         space_port=settings.space_port if settings.is_space else None,
         root_path=settings.root_path,
+        brings_voice=settings.install_voices and not HF_HUB_OFFLINE,
         visitor_bytes=round(settings.visitor_gb * 1e9),
     )
 

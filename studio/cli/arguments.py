@@ -18,7 +18,7 @@ STANDARD = Path("-")
 """Standard input as a script, standard output as a file."""
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
-VOICE_ACTIONS = ("list", "install", "remove", "try")
+VOICE_ACTIONS = ("list", "install", "remove", "try", "verify")
 SCRIPT_FORMATS = ("txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl")
 
 _NATURAL_GAP_S = 0.35  # as in `studio.dialog.gaps`
@@ -44,7 +44,7 @@ def build_parser(
     _add_judge(
         commands.add_parser("judge", help="say how good the checks are on a project's takes")
     )
-    _add_voices(commands.add_parser("voices", help="list, install, remove or try voice engines"))
+    _add_voices(commands.add_parser("voices", help="list, install, verify or remove voice engines"))
     shells = commands.add_parser("completion", help="print what completes commands in a shell")
     shells.add_argument("shell", choices=SHELLS, help="the shell")
     add_bench_options(commands.add_parser("bench", help="run the benchmarks, as tables"))
@@ -103,6 +103,9 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-browser", action="store_true", help="don't open the page")
     parser.add_argument(
         "--no-models", action="store_true", help="don't install the model packages beside it"
+    )
+    parser.add_argument(
+        "--no-voices", action="store_true", help="don't download a natural voice beside it"
     )
 
 

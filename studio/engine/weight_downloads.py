@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.backends.base import LoadProgress, ManagesWeights
-from studio.backends.hub.weights import discard_weights, list_weights
+from studio.backends.hub.weights import discard_weights, fetch_more, lacks_more, list_weights
 from studio.engine.event_log import StateChange
 from studio.engine.model_manager import ModelState
 from studio.engine.model_pool import ModelPool
@@ -223,6 +223,10 @@ class WeightDownloads:
             backend.fetch(report)
             if then is not None and not running.stop.is_set():
                 then()
+            for source in filter(lacks_more, backend.weight_sources):
+                with self._lock:  # who waits for the voice has it
+                    self._downloads[name] = replace(self._downloads[name], chooses=False)
+                fetch_more(source, report)
         except Cancelled:
             known = self.list()[name]
             message = f"{known.fraction or 0:.0%} is here."

@@ -231,32 +231,27 @@ class Pip:
         )
 
 
-# The only way to learn all of it, the index that pip has by itself included.
+# pip's own index included, which no other command tells.
 _ASK_WHERE = """
 import json
 from pip._internal.commands import create_command
 given, _ = create_command("install").parse_args([])
 pages = [] if given.no_index else [given.index_url, *given.extra_index_urls]
-print(json.dumps([pages, given.find_links, given.cert, given.proxy]))
+print(json.dumps([pages, given.find_links, given.cert]))
 """
-_ASK_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class PackageIndex:
-    """Where pip gets packages, as it is configured here.
+    """Where pip gets packages as it is configured here: indexes, then folders and lists of files.
 
     Attributes:
-        pages: Addresses of indexes.
-        links: Folders and pages that list files.
-        cert: File of certificates in place of the usual ones.
-        proxy: Address; empty for what the environment says.
+        cert: File of certificates besides the usual ones.
     """
 
-    pages: tuple[str, ...]
-    links: tuple[str, ...]
+    pages: list[str]
+    links: list[str]
     cert: str | None
-    proxy: str
 
     @classmethod
     def of_pip(cls) -> PackageIndex:
@@ -266,14 +261,10 @@ class PackageIndex:
             SetupFailed: There is none, or it can't read its configuration.
         """
         command = [sys.executable, "-c", _ASK_WHERE]
-        try:
-            asked = subprocess.run(
-                command, capture_output=True, text=True, timeout=_ASK_WITHIN_S, check=True
-            )
-            pages, links, cert, proxy = json.loads(asked.stdout)
-        except (OSError, subprocess.SubprocessError, ValueError) as error:
-            raise SetupFailed("pip doesn't say where it gets packages") from error
-        return cls(tuple(pages), tuple(links), cert, proxy)
+        asked = subprocess.run(command, capture_output=True, text=True, check=False)
+        if asked.returncode:
+            raise SetupFailed("pip doesn't say where it is")
+        return cls(*json.loads(asked.stdout))
 
 
 def likely_cause(output: str) -> str:

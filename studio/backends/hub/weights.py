@@ -12,6 +12,8 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from huggingface_hub import constants
+
 from studio.backends.base import LoadProgress, WeightFile, WeightSource
 from studio.backends.hub.cache import model_folder, snapshot
 from studio.errors import FormatNewer, ModelUnavailable, StorageFailed
@@ -60,7 +62,7 @@ def fetch_weights(source: WeightSource, progress: Callable[[LoadProgress], None]
 def lacks_more(source: WeightSource) -> bool:
     """Whether all that is needed is here, and something isn't that no need names. Cheap."""
     folder = weights_at_hand(source.source, source.needs)
-    if folder is None or not source.has_places:
+    if folder is None or not source.has_places or constants.HF_HUB_OFFLINE:
         return False
     return not all((folder / path).is_file() for path in source.stated)
 
@@ -72,10 +74,9 @@ def fetch_more(source: WeightSource, progress: Callable[[LoadProgress], None]) -
         ModelUnavailable: The disk is full or can't be written, or downloads are forbidden.
         Cancelled: `progress` raised it.
     """
-    if lacks_more(source):
-        from studio.backends.hub.places import fetch_from_places
+    from studio.backends.hub.places import fetch_from_places
 
-        fetch_from_places(source, progress, whole=True)
+    fetch_from_places(source, progress, whole=True)
 
 
 class FileState(StrEnum):

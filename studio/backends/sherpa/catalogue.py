@@ -11,18 +11,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from studio.backends.base import LoadProgress, Preset, WeightFile, WeightPlace, WeightSource, Wheel
-from studio.backends.hub.weights import (
-    fetch_more,
-    fetch_weights,
-    lacks_more,
-    to_fetch,
-    weights_at_hand,
-)
+from studio.backends.hub.weights import fetch_weights, to_fetch, weights_at_hand
 from studio.errors import ModelUnavailable
 from studio.setup.commands import install_remedy
 from studio.voices.automatic import VoiceTraits
 
 _WHO = {"f": "woman", "m": "man"}
+_MIXED = "x"
 _SECOND_CHOICE, _ODD = 0.5, 1.5  # below 1 rather than the same voice twice, above only by choice
 
 
@@ -50,6 +45,7 @@ class CatalogueModel:
         languages: BCP-47 code to the language's English name.
         presets: Empty where it clones only.
         voice_ids: The model's own number of each preset, by its `preset_id`.
+        styles: The formula of a preset's style, where it isn't its `preset_id`.
         traits: How each preset sounds, by its `preset_id`.
         cloning: Whether it speaks in the voice of a sample.
         code_licence: Of the model's own code, as SPDX names it.
@@ -68,6 +64,7 @@ class CatalogueModel:
     languages: Mapping[str, str]
     presets: tuple[Preset, ...]
     voice_ids: Mapping[str, int]
+    styles: Mapping[str, str]
     traits: Mapping[str, VoiceTraits]
     cloning: bool
     code_licence: str
@@ -121,15 +118,6 @@ class DownloadableModel:
         first, *_ = [fetch_weights(one, progress) for one in self.weight_sources]
         return first
 
-    def lacks_more(self) -> bool:
-        """Whether it can speak, and something that makes it better isn't here. Cheap."""
-        return any(map(lacks_more, self.weight_sources))
-
-    def fetch_more(self, progress: Callable[[LoadProgress], None]) -> None:
-        """Download that where it can be had; raises as `fetch`."""
-        for one in self.weight_sources:
-            fetch_more(one, progress)
-
 
 def _read_catalogue() -> dict[str, CatalogueModel]:
     data = files(__package__).joinpath("catalogue.toml")  # which may be in a zip
@@ -149,6 +137,7 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     offered = {
         voice: number for number, voice in enumerate(voices) if spoken is None or voice[0] in spoken
     }
+    entry.setdefault("styles", {})
     add_sources(entry)
     presets = tuple(
         Preset(voice, _label(voice), (spoken[voice[0]],) if spoken else (), _gender(voice))
@@ -188,13 +177,17 @@ def _read_file(file: dict[str, Any]) -> WeightFile:
 
 
 def _label(voice: str) -> str:
-    """For people: "am_adam" is "Adam (man)", "reader_7" is "Reader 7", "F1" is "Woman 1"."""
+    """For people: "am_adam" is "Adam (man)", "reader_7" is "Reader 7", "F1" is "Woman 1".
+
+    One that is mixed of another language's, such as "xm_kumo", is "Kumo (man, with an accent)".
+    """
     mark, _, name = voice.partition("_")
     if not name:
         return f"{_WHO[voice[0].lower()].title()} {voice[1:]}"
     if name.isdecimal():
         return f"{mark.title()} {name}"
-    return f"{name.title()} ({_WHO[mark[-1]]})"
+    accent = ", with an accent" if mark.startswith(_MIXED) else ""
+    return f"{name.title()} ({_WHO[mark[-1]]}{accent})"
 
 
 def _gender(voice: str) -> str:
