@@ -393,8 +393,7 @@ class WeightSource:
         source: A name on the hub as `owner/model` or `owner/model@revision`, a local folder, or
             a release on GitHub as `owner/name@tag`. It names the folder, too, where files have
             other places.
-        files: Of a model of a catalogue, by what sherpa-onnx calls each; those that no need names
-            are brought where they can be had.
+        files: Of a model of a catalogue, by what sherpa-onnx calls each.
         commit: Of the hub, that a catalogue asks for; None for the newest.
     """
 

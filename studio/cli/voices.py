@@ -16,7 +16,7 @@ from studio.audio.scene_file import ExportOptions, check_export_options
 from studio.backends import registry
 from studio.backends.base import Backend, LoadProgress, ManagesWeights
 from studio.backends.engine_cards import EngineCard, card_of
-from studio.backends.hub.weights import FileState, fetch_more, lacks_more, verify_weights
+from studio.backends.hub.weights import FileState, fetch_best, lacks_best, verify_weights
 from studio.backends.options import BackendOptions
 from studio.backends.sherpa.catalogue import CATALOGUE, CatalogueModel, DownloadableModel
 from studio.dialog.model import Dialog, Speech
@@ -212,7 +212,7 @@ def _install(backend: Backend | Listener, card: EngineCard) -> int:
         raise ModelUnavailable(reason)
     if not isinstance(backend, ManagesWeights):
         raise BadInput(f"{backend.title} has nothing to download.")
-    if backend.to_fetch() is None and not any(map(lacks_more, backend.weight_sources)):
+    if backend.to_fetch() is None and not any(map(lacks_best, backend.weight_sources)):
         print(f"{backend.title} is installed already.", file=sys.stderr)
         return 0
     size = f" ({format_bytes(card.download_bytes)})" if card.download_bytes else ""
@@ -221,8 +221,8 @@ def _install(backend: Backend | Listener, card: EngineCard) -> int:
     line = ProgressLine(sys.stderr)
     try:
         backend.fetch(line.show)
-        for source in filter(lacks_more, backend.weight_sources):
-            fetch_more(source, line.show)
+        for source in filter(lacks_best, backend.weight_sources):
+            fetch_best(source, line.show)
     finally:
         line.end()
     print(f"{backend.title} is installed.", file=sys.stderr)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.backends.base import LoadProgress, ManagesWeights
-from studio.backends.hub.weights import discard_weights, fetch_more, lacks_more, list_weights
+from studio.backends.hub.weights import discard_weights, fetch_best, lacks_best, list_weights
 from studio.engine.event_log import StateChange
 from studio.engine.model_manager import ModelState
 from studio.engine.model_pool import ModelPool
@@ -220,13 +220,12 @@ class WeightDownloads:
 
         left: Download | None = None
         try:
+            if backend.to_fetch() is None:  # then there may be better files than those here
+                for source in filter(lacks_best, backend.weight_sources):
+                    fetch_best(source, report)
             backend.fetch(report)
             if then is not None and not running.stop.is_set():
                 then()
-            for source in filter(lacks_more, backend.weight_sources):
-                with self._lock:  # who waits for the voice has it
-                    self._downloads[name] = replace(self._downloads[name], chooses=False)
-                fetch_more(source, report)
         except Cancelled:
             known = self.list()[name]
             message = f"{known.fraction or 0:.0%} is here."

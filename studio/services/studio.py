@@ -12,7 +12,7 @@ from studio.audio.file_tags import find_common_language
 from studio.audio.kept_loudness import LoudnessStore
 from studio.audio.scene_file import Scene
 from studio.backends.base import Backend, ManagesWeights, canonical_name
-from studio.backends.hub.weights import lacks_more
+from studio.backends.hub.weights import lacks_best
 from studio.backends.registry import first_voices
 from studio.dialog.model import Dialog
 from studio.engine.engine import Engine, ManagedEngine
@@ -281,12 +281,12 @@ class Studio:
     def bring_voice(self) -> None:
         """Download the first of them in the background; it speaks once it is here.
 
-        Where a natural voice is here already, what else belongs to it is looked for.
+        Where a natural voice is here with less than its best files, those are looked for.
         """
         for name in self.list_first_voices()[:1]:
             self.engine.start_download(name, partial(self._take_over, name))
         sources = self.backend.weight_sources if isinstance(self.backend, ManagesWeights) else ()
-        if any(map(lacks_more, sources)):
+        if any(map(lacks_best, sources)):
             self.engine.start_download(self.backend_name, None)
 
     def _take_over(self, name: str) -> None:

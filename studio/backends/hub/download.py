@@ -38,7 +38,7 @@ _REPORT_EVERY_S = 0.2
 _ANSWER_WITHIN_S = 60.0
 _MAX_ANSWER_BYTES = 10_000_000  # the list of 30,000 files is shorter
 _BLOCK_BYTES = 1 << 20
-FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class DownloadMeter:
@@ -164,7 +164,7 @@ def _hub_message(name: str, place: str, error: Exception) -> str:
 
 
 def _disk_message(name: str, error: OSError) -> str:
-    if error.errno in FULL:
+    if error.errno in _FULL:
         return (
             f"The disk is full: the model {name} couldn't be stored in {constants.HF_HUB_CACHE}; "
             "make room, or set HF_HOME to a folder on a larger disk, and try again."
@@ -426,7 +426,8 @@ def fetch_file(client: httpx.Client, file: HubFile, partial: Path, meter: Downlo
     Raises:
         ModelUnavailable: Something else came, or more than the file has.
     """
-    partial.touch()
+    if not file.size_bytes:
+        partial.touch()
     try:
         while (have_bytes := size_of(partial)) < file.size_bytes:
             try:
@@ -437,8 +438,8 @@ def fetch_file(client: httpx.Client, file: HubFile, partial: Path, meter: Downlo
             else:
                 break
     except OSError as error:
-        if error.errno in FULL:
-            partial.unlink()
+        if error.errno in _FULL:
+            partial.unlink(missing_ok=True)
         raise
     if not is_whole(partial, file):
         partial.unlink()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import logging
 import re
 import zipfile
 from collections.abc import Callable, Sequence
@@ -37,22 +36,20 @@ RELEASE_URL = "https://github.com/{name}/releases/download/{tag}/"
 
 _LINK = re.compile(r"""href\s*=\s*["']?([^"'#>\s]+)""", re.IGNORECASE)
 
-log = logging.getLogger(__name__)
-
 
 class _NotHad(Exception):
     """Why a place has no such file, in words that follow its name."""
 
 
 def fetch_from_places(
-    source: WeightSource, progress: Callable[[LoadProgress], None], *, whole: bool = False
+    source: WeightSource, progress: Callable[[LoadProgress], None], *, only_best: bool = False
 ) -> Path:
     """Download what the hub's cache lacks of a source whose files have places.
 
     Args:
         source: A file that can't be had from one place is taken from the next.
         progress: As in `fetch_weights`.
-        whole: Bring what no need names, where it can be had.
+        only_best: Bring the first alternative of each need or nothing.
 
     Raises:
         ModelUnavailable: No place has a file that is needed; names them all.
@@ -61,19 +58,14 @@ def fetch_from_places(
     name, _, revision = source.source.partition("@")
     model, stated = model_folder(name), source.stated
     folder = model / "snapshots" / revision
-    wanted = [[path] for path in stated] if whole else [one.split("|") for one in source.needs]
+    wanted = [need.split("|")[: 1 if only_best else None] for need in source.needs]
     lacking = [paths for paths in wanted if not any((folder / one).is_file() for one in paths)]
     files = [[stated[path] for path in paths if path in stated] for paths in lacking]
     with hub_faults(name), alone(model, progress):
         transfer = _Transfer(source, model / "blobs", progress, files)
         for alternatives in files:
-            try:
-                file = transfer.fetch_first(alternatives)
-                blob_path(model, revision, file.path, etag=file.sha256)
-            except ModelUnavailable as error:
-                if not whole:
-                    raise
-                log.info("%s", error)
+            file = transfer.fetch_first(alternatives)
+            blob_path(model, revision, file.path, etag=file.sha256)
     return folder
 
 

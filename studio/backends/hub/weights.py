@@ -59,24 +59,26 @@ def fetch_weights(source: WeightSource, progress: Callable[[LoadProgress], None]
     return _checked_folder(folder, needs)
 
 
-def lacks_more(source: WeightSource) -> bool:
-    """Whether all that is needed is here, and something isn't that no need names. Cheap."""
+def lacks_best(source: WeightSource) -> bool:
+    """Whether a need is met by another alternative than its first, which may be had now. Cheap."""
     folder = weights_at_hand(source.source, source.needs)
     if folder is None or not source.has_places or constants.HF_HUB_OFFLINE:
         return False
-    return not all((folder / path).is_file() for path in source.stated)
+    return not all((folder / need.split("|")[0]).is_file() for need in source.needs)
 
 
-def fetch_more(source: WeightSource, progress: Callable[[LoadProgress], None]) -> None:
-    """Download also what no need names, where it can be had.
+def fetch_best(source: WeightSource, progress: Callable[[LoadProgress], None]) -> None:
+    """Download the first alternatives of what is needed, where they can be had.
 
     Raises:
-        ModelUnavailable: The disk is full or can't be written, or downloads are forbidden.
         Cancelled: `progress` raised it.
     """
     from studio.backends.hub.places import fetch_from_places
 
-    fetch_from_places(source, progress, whole=True)
+    try:
+        fetch_from_places(source, progress, only_best=True)
+    except ModelUnavailable as error:
+        log.info("%s", error)
 
 
 class FileState(StrEnum):
