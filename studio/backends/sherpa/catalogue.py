@@ -164,8 +164,9 @@ def add_sources(entry: dict[str, Any]) -> None:
         needs = tuple(source.pop("needs", (file.path for file in files.values())))
         sources.append(WeightSource(needs=needs, files=files, **source))
     entry["sources"] = tuple(sources)
-    firsts = [(one, need.split("|")[0]) for one in sources for need in one.needs]
-    entry["size_bytes"] = sum(one.stated[path].download_bytes for one, path in firsts)
+    firsts = {need.split("|")[0] for one in sources for need in one.needs}
+    needed = [file for one in sources for file in one.files.values() if file.path in firsts]
+    entry["size_bytes"] = sum(file.download_bytes for file in needed)
 
 
 def _read_file(file: dict[str, Any]) -> WeightFile:
