@@ -215,7 +215,7 @@ def test_who_has_chosen_another_meanwhile_keeps_it(first_start, hub, open_at):
     hub.hold_after.clear()
     page.click("#model-chip")
     card(page, "kokoro").locator("[data-act=try]").wait_for()
-    assert page.inner_text("#model-title") == "Draft voice"
+    assert page.inner_text("#model-title").startswith("Draft voice")
 
 
 def has_real_weights():
