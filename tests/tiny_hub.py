@@ -62,7 +62,7 @@ class TinyHub:
         endpoint = self.start()
         monkeypatch.setattr(WeightSource, "stated", property(self._state))
         monkeypatch.setattr(
-            "studio.backends.hub.places.RELEASE_URL",
+            "studio.backends.hub.weight_places.RELEASE_URL",
             f"{endpoint}/{{name}}/resolve/{COMMIT}/",
         )
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", endpoint)

@@ -16,7 +16,7 @@ from studio.audio.scene_file import ExportOptions, check_export_options
 from studio.backends import registry
 from studio.backends.base import Backend, LoadProgress, ManagesWeights
 from studio.backends.engine_cards import EngineCard, card_of
-from studio.backends.hub.weights import FileState, fetch_best, lacks_best, verify_weights
+from studio.backends.hub.weights import WeightState, fetch_best, lacks_best, verify_weights
 from studio.backends.options import BackendOptions
 from studio.backends.sherpa.catalogue import CATALOGUE, CatalogueModel, DownloadableModel
 from studio.dialog.model import Dialog, Speech
@@ -259,11 +259,11 @@ def _verify(name: str | None) -> int:
     for model in [models[name]] if name else models.values():
         sources = DownloadableModel(model).weight_sources
         found = {file.path: state for one in sources for file, state in verify_weights(one)}
-        if set(found.values()) == {FileState.MISSING}:
+        if set(found.values()) == {WeightState.MISSING}:
             rows.append((model.name, "", "not here"))
             continue
         rows += [(model.name, path, str(state)) for path, state in found.items()]
-        broken += [model.name] if FileState.BROKEN in found.values() else []
+        broken += [model.name] if WeightState.BROKEN in found.values() else []
     _print_table(("NAME", "FILE", "STATE"), rows)
     for one in broken:
         print(f"{one} is broken: `voices remove {one}`, then `voices install {one}`.")

@@ -12,7 +12,7 @@ from serving import ROOT
 from ui_steps import fill, studio_url, violations
 
 from benchmarks.first_start import LEFT_BEHIND, base_python
-from studio.backends.hub.places import _find_wheel
+from studio.backends.hub.weight_places import _find_wheel
 from studio.backends.sherpa.catalogue import CATALOGUE
 from studio.setup.pip import PackageIndex
 

@@ -50,7 +50,7 @@ def fetch_weights(source: WeightSource, progress: Callable[[LoadProgress], None]
     if folder is None or _discard_broken(folder, needs):
         # The client takes longer to import than all the rest of a start.
         from studio.backends.hub.download import download
-        from studio.backends.hub.places import fetch_from_places
+        from studio.backends.hub.weight_places import fetch_from_places
 
         if source.has_places:
             folder = fetch_from_places(source, progress)
@@ -73,7 +73,7 @@ def fetch_best(source: WeightSource, progress: Callable[[LoadProgress], None]) -
     Raises:
         Cancelled: `progress` raised it.
     """
-    from studio.backends.hub.places import fetch_from_places
+    from studio.backends.hub.weight_places import fetch_from_places
 
     try:
         fetch_from_places(source, progress, only_best=True)
@@ -81,7 +81,7 @@ def fetch_best(source: WeightSource, progress: Callable[[LoadProgress], None]) -
         log.info("%s", error)
 
 
-class FileState(StrEnum):
+class WeightState(StrEnum):
     """What became of a file that a catalogue states."""
 
     WHOLE = "whole"
@@ -90,22 +90,22 @@ class FileState(StrEnum):
     UNKNOWN = "of a content that nobody has published"
 
 
-def verify_weights(source: WeightSource) -> Iterator[tuple[WeightFile, FileState]]:
+def verify_weights(source: WeightSource) -> Iterator[tuple[WeightFile, WeightState]]:
     """Compare each file of a source with its bytes and SHA-256; reads all of it."""
     local = is_local(source.source)
     folder = Path(source.source) if local else snapshot(*_split_revision(source.source))
     for file in source.stated.values():
         path = folder / file.path if folder is not None else None
-        yield file, _verify(path, file) if path and path.is_file() else FileState.MISSING
+        yield file, _verify(path, file) if path and path.is_file() else WeightState.MISSING
 
 
-def _verify(path: Path, file: WeightFile) -> FileState:
+def _verify(path: Path, file: WeightFile) -> WeightState:
     size_bytes = path.stat().st_size
     if file.size_bytes and (size_bytes > file.size_bytes or not size_bytes):
-        return FileState.BROKEN
+        return WeightState.BROKEN
     if not file.sha256:
-        return FileState.UNKNOWN
-    return FileState.WHOLE if hash_file(path) == file.sha256 else FileState.BROKEN
+        return WeightState.UNKNOWN
+    return WeightState.WHOLE if hash_file(path) == file.sha256 else WeightState.BROKEN
 
 
 def weights_at_hand(source: str, needs: Sequence[str]) -> Path | None:

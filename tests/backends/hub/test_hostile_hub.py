@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from studio.backends.base import LoadProgress, WeightFile, WeightSource
-from studio.backends.hub import download, places
+from studio.backends.hub import download, weight_places
 from studio.backends.hub.weights import fetch_weights, weights_at_hand
 from studio.backends.sherpa.catalogue import CATALOGUE
 from studio.errors import ModelUnavailable
@@ -105,7 +105,7 @@ def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hostile
         url + "/{repo_id}/resolve/{revision}/{filename}",
     )
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(places, "RELEASE_URL", url + "/{name}/releases/download/{tag}/")
+    monkeypatch.setattr(weight_places, "RELEASE_URL", url + "/{name}/releases/download/{tag}/")
     yield served
     server.shutdown()
     server.server_close()

@@ -62,14 +62,14 @@ def fetch_from_places(
     lacking = [paths for paths in wanted if not any((folder / one).is_file() for one in paths)]
     files = [[stated[path] for path in paths if path in stated] for paths in lacking]
     with hub_faults(name), alone(model, progress):
-        transfer = _Transfer(source, model / "blobs", progress, files)
+        transfer = _PlaceDownload(source, model / "blobs", progress, files)
         for alternatives in files:
             file = transfer.fetch_first(alternatives)
             blob_path(model, revision, file.path, etag=file.sha256)
     return folder
 
 
-class _Transfer:
+class _PlaceDownload:
     """What one download brings."""
 
     def __init__(

