@@ -46,7 +46,8 @@ def _engines(arguments: argparse.Namespace, options: BackendOptions) -> Iterable
     if arguments.model in CATALOGUE:
         from benchmarks.small_voices import small_voice_rows
 
-        return small_voice_rows(arguments.model, first_lines, arguments.runs)
+        own = options.own_voices
+        return small_voice_rows(arguments.model, first_lines, arguments.runs, own=own)
     from benchmarks.qwen3_engines import EngineChoice, engine_rows
 
     wanted = EngineChoice(

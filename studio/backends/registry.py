@@ -24,8 +24,8 @@ from studio.setup.commands import program
 from studio.voices.automatic import DescribeVoice, VoiceTraits
 
 
-def _make_small_voice(model: CatalogueModel, _options: BackendOptions) -> Backend:
-    return SherpaBackend(model)
+def _make_small_voice(model: CatalogueModel, options: BackendOptions) -> Backend:
+    return SherpaBackend(model, own=options.own_voices)
 
 
 BACKENDS: Mapping[str, Callable[[BackendOptions], Backend]] = {

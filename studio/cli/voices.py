@@ -1,4 +1,4 @@
-"""`voices`: lists, installs, removes and tries the voice engines, and the recognisers."""
+"""`voices`: lists, installs, verifies, removes and tries the voice engines, and recognisers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from studio.audio.scene_file import ExportOptions, check_export_options
 from studio.backends import registry
 from studio.backends.base import Backend, LoadProgress, ManagesWeights
 from studio.backends.engine_cards import EngineCard, card_of
+from studio.backends.hub.weights import WeightState, fetch_best, lacks_best, verify_weights
 from studio.backends.options import BackendOptions
+from studio.backends.sherpa.catalogue import CATALOGUE, CatalogueModel, DownloadableModel
+from studio.backends.sherpa.own_voices import OWN_SUFFIXES, add_voices, remove_voice
 from studio.dialog.model import Dialog, Speech
 from studio.engine.job import build_scene
 from studio.engine.model_manager import EvictionPolicy
@@ -59,7 +62,7 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
     """Do what `voices` was asked for.
 
     Returns:
-        0; 1 where a removal was declined.
+        0; 1 where a removal was declined, or a file is broken.
 
     Raises:
         BadInput: There is no such engine, or what was asked for isn't possible with it.
@@ -71,9 +74,17 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
         if arguments.engine is not None:
             return _list_presets(registry.create(arguments.engine, tools.options), arguments.json)
         return _list(tools, as_json=arguments.json)
+    if arguments.action == "verify":
+        return _verify(arguments.engine)
     name: str | None = arguments.engine
+    if arguments.action == "add":
+        return _add([Path(one) for one in (name, *arguments.files) if one], tools)
     if name is None:
         raise SettingError(f"Name a voice engine: voices {arguments.action} kitten.")
+    if arguments.action == "remove" and Path(name).suffix in OWN_SUFFIXES:
+        removed = remove_voice(Path(name).name, _own_folder(tools))
+        print(f"{removed} is removed.", file=sys.stderr)
+        return 0
     engine: Backend | Listener
     if name in HEARING_MODELS and arguments.action != "try":
         engine, card = create_listener(HEARING_MODELS[name]), _card_of(HEARING_MODELS[name])
@@ -88,6 +99,19 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
         case _:
             assert not isinstance(engine, Listener)
             return _try(arguments, engine, tools)
+
+
+def _own_folder(tools: VoiceTools) -> Path:
+    assert tools.options.own_voices is not None, "the composition root names it"
+    return tools.options.own_voices
+
+
+def _add(files: list[Path], tools: VoiceTools) -> int:
+    if not files:
+        raise SettingError("Name a voice's files: voices add de_DE-thorsten-medium.onnx")
+    names = add_voices(files, _own_folder(tools))
+    print(f"Added to {_own_folder(tools)}: {', '.join(names[:10])}.", file=sys.stderr)
+    return 0
 
 
 def _list(tools: VoiceTools, *, as_json: bool) -> int:
@@ -228,7 +252,7 @@ def _install(backend: Backend | Listener, card: EngineCard) -> int:
         raise ModelUnavailable(reason)
     if not isinstance(backend, ManagesWeights):
         raise BadInput(f"{backend.title} has nothing to download.")
-    if backend.to_fetch() is None:
+    if backend.to_fetch() is None and not any(map(lacks_best, backend.weight_sources)):
         print(f"{backend.title} is installed already.", file=sys.stderr)
         return 0
     size = f" ({format_bytes(card.download_bytes)})" if card.download_bytes else ""
@@ -237,6 +261,8 @@ def _install(backend: Backend | Listener, card: EngineCard) -> int:
     line = ProgressLine(sys.stderr)
     try:
         backend.fetch(line.show)
+        for source in filter(lacks_best, backend.weight_sources):
+            fetch_best(source, line.show)
     finally:
         line.end()
     print(f"{backend.title} is installed.", file=sys.stderr)
@@ -262,6 +288,26 @@ class ProgressLine:
         """Go on below it."""
         if self._stream is not None and self._width:
             self._stream.write("\n")
+
+
+def _verify(name: str | None) -> int:
+    """Say of each file of the catalogues, or of one model, what became of it."""
+    models: dict[str, CatalogueModel | HearingModel] = {**CATALOGUE, **HEARING_MODELS}
+    if name is not None and name not in models:
+        raise SettingError(f"There is no model “{name}”. Choose one of {', '.join(models)}.")
+    rows, broken = [], []
+    for model in [models[name]] if name else models.values():
+        sources = DownloadableModel(model).weight_sources
+        found = {file.path: state for one in sources for file, state in verify_weights(one)}
+        if set(found.values()) == {WeightState.MISSING}:
+            rows.append((model.name, "", "not here"))
+            continue
+        rows += [(model.name, path, str(state)) for path, state in found.items()]
+        broken += [model.name] if WeightState.BROKEN in found.values() else []
+    _print_table(("NAME", "FILE", "STATE"), rows)
+    for one in broken:
+        print(f"{one} is broken: `voices remove {one}`, then `voices install {one}`.")
+    return 1 if broken else 0
 
 
 def _remove(backend: Backend | Listener, tools: VoiceTools, *, is_sure: bool) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.backends.base import LoadProgress, ManagesWeights
-from studio.backends.hub.weights import discard_weights, list_weights
+from studio.backends.hub.weights import discard_weights, fetch_best, lacks_best, list_weights
 from studio.engine.event_log import StateChange
 from studio.engine.model_manager import ModelState
 from studio.engine.model_pool import ModelPool
@@ -220,6 +220,9 @@ class WeightDownloads:
 
         left: Download | None = None
         try:
+            if backend.to_fetch() is None:  # then there may be better files than those here
+                for source in filter(lacks_best, backend.weight_sources):
+                    fetch_best(source, report)
             backend.fetch(report)
             if then is not None and not running.stop.is_set():
                 then()

@@ -238,6 +238,8 @@ def serve(arguments: ServeArguments, studio: Studio, setup: SetupReport) -> int:
         ):
             collect_garbage_again()
             studio.projects.start_resuming()
+            if arguments.brings_voice:
+                studio.bring_voice()
             wait_for_interrupt()
             end_in_time()
         page.close()

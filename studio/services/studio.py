@@ -11,7 +11,9 @@ from studio.audio.clip import write_wav
 from studio.audio.file_tags import find_common_language
 from studio.audio.kept_loudness import LoudnessStore
 from studio.audio.scene_file import Scene
-from studio.backends.base import Backend, canonical_name
+from studio.backends.base import Backend, ManagesWeights, canonical_name
+from studio.backends.hub.weights import lacks_best
+from studio.backends.registry import first_voices
 from studio.dialog.model import Dialog
 from studio.engine.engine import Engine, ManagedEngine
 from studio.engine.event_log import StateChange
@@ -276,6 +278,27 @@ class Studio:
         self.engine.check_choice(name)
         then = partial(self.choose_backend, name) if choose else None
         self.engine.start_download(name, then)
+
+    def list_first_voices(self) -> list[str]:
+        """The voices to offer to somebody whom `auto` gave the draft voice, the best fit first."""
+        if self.backend_reason is None or self.backend_name != "draft":
+            return []
+        return list(first_voices(self.backends().values(), self.engine.speeds.device))
+
+    def bring_voice(self) -> None:
+        """Download the first of them in the background; it speaks once it is here.
+
+        Where a natural voice is here with less than its best files, those are looked for.
+        """
+        for name in self.list_first_voices()[:1]:
+            self.engine.start_download(name, partial(self._take_over, name))
+        sources = self.backend.weight_sources if isinstance(self.backend, ManagesWeights) else ()
+        if any(map(lacks_best, sources)):
+            self.engine.start_download(self.backend_name, None)
+
+    def _take_over(self, name: str) -> None:
+        if self.backend_reason is not None:  # nobody has chosen one meanwhile
+            self.choose_backend(name)
 
     def pause_download(self, name: str) -> None:
         """Stop a download and keep what has come, as `WeightDownloads.pause`."""

@@ -21,7 +21,7 @@ COMMANDS = {
     "render": "render a script to an audio file: render SCRIPT -o OUT",
     "convert": "write a script in another format: convert SCRIPT OUT",
     "judge": "say how good the checks are on a project's takes: judge PROJECT",
-    "voices": "list, install, remove or try a voice engine: voices install kitten",
+    "voices": "list, install, verify, remove, try or add a voice: voices install kitten",
     "completion": "print what completes commands in a shell: completion bash",
     "test": "set up what the tests need and run them; with --fast without browser and models",
     "lint": "check style, types and layers",

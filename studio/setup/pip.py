@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -228,6 +229,42 @@ class Pip:
             f"{cause}, then start again; what is done is kept.\n"
             f"pip's last lines were:\n{last}\nAll of its output is in {self._log}."
         )
+
+
+# pip's own index included, which no other command tells.
+_ASK_WHERE = """
+import json
+from pip._internal.commands import create_command
+given, _ = create_command("install").parse_args([])
+pages = [] if given.no_index else [given.index_url, *given.extra_index_urls]
+print(json.dumps([pages, given.find_links, given.cert]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageIndex:
+    """Where pip gets packages as it is configured here: indexes, then folders and lists of files.
+
+    Attributes:
+        cert: File of certificates besides the usual ones.
+    """
+
+    pages: list[str]
+    links: list[str]
+    cert: str | None
+
+    @classmethod
+    def of_pip(cls) -> PackageIndex:
+        """Ask the environment's pip.
+
+        Raises:
+            SetupFailed: There is none, or it can't read its configuration.
+        """
+        command = [sys.executable, "-c", _ASK_WHERE]
+        asked = subprocess.run(command, capture_output=True, text=True, check=False)
+        if asked.returncode:
+            raise SetupFailed("pip doesn't say where it is")
+        return cls(*json.loads(asked.stdout))
 
 
 def likely_cause(output: str) -> str:

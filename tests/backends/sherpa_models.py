@@ -1,12 +1,15 @@
-"""Small random ONNX models in the form of each family that sherpa-onnx speaks, with the files that
-belong to them. Their sound depends on every token, the voice, the speed and the noise they get.
+"""Small random ONNX models in the form of each family of small voices, with the files they need.
 
-Source: inputs, outputs and metadata as sherpa-onnx 2.0.1 reads them
-(`sherpa-onnx/csrc/offline-tts-*-model.cc`, `vocos-vocoder.cc`).
+Their sound depends on every token, the voice, the speed and the noise they get.
+
+Source: inputs and outputs of Kokoro, Kitten and Piper as their publishers' graphs have them; of the
+others also metadata, as sherpa-onnx 2.0.1 reads them (`sherpa-onnx/csrc/offline-tts-*-model.cc`,
+`vocos-vocoder.cc`).
 """
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping
 
@@ -14,8 +17,12 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from studio.backends.sherpa.catalogue import CATALOGUE
+
 IPA = "_^$ !,.:;?abcdefhijklmnopqrstuvwxyzæçðøŋœɐɑɒɔəɚɛɜɡɪɹɾʃʊʌʒʔʤʧʲθɫˈˌːᵊAIOQWYSTʁɔ̃"
-STYLE_ROWS = 420
+STYLE_ROWS, STYLE = 420, 4
+KOKORO_NUMBERS = 178
+GRAPHS = ("kokoro", "kitten", "piper")
 
 
 class Graph:
@@ -93,26 +100,34 @@ def _spoken(
     return graph.add("Reshape", louder, [-1], outputs="audio")
 
 
-def kokoro(*, voices: int = 53, noisy: bool = False, **more: object) -> dict[str, bytes]:
+def kokoro(
+    styles: Mapping[str, np.ndarray] | None = None, *, noisy: bool = False
+) -> dict[str, bytes]:
+    """As kokoro-onnx publishes it; `styles` are [rows, 1, 4], by default of every preset."""
+    names = CATALOGUE["kokoro"].places
+    archive = io.BytesIO()
+    np.savez(archive, **(styles or {name: style(place) for place, name in enumerate(names)}))
+    return {
+        "kokoro-v1.0.int8.onnx": kokoro_graph(noisy=noisy),
+        "voices-v1.0.bin": archive.getvalue(),
+    }
+
+
+def style(place: int) -> np.ndarray:
+    """A voice's style, which is the louder the later its place: [rows, 1, 4]."""
+    return np.full((STYLE_ROWS, 1, STYLE), 0.5 + place / 36, np.float32)
+
+
+def kokoro_graph(*, width: int = STYLE, noisy: bool = False) -> bytes:
     graph = Graph(1)
     gain = graph.add("ReduceMean", "style", axes=[0, 1], keepdims=0)
-    _spoken(graph, "tokens", len(IPA), gain, "speed", noisy=noisy)
+    _spoken(graph, "tokens", KOKORO_NUMBERS, gain, "speed", noisy=noisy)
     inputs = {
         "tokens": (np.int64, [1, "n"]),
-        "style": (np.float32, [1, 1]),
+        "style": (np.float32, [1, width]),
         "speed": (np.float32, [1]),
     }
-    metadata = {
-        "model_type": "kokoro", "language": "multi-lang", "has_espeak": 1, "sample_rate": 24000,
-        "version": 2, "voice": "en-us", "style_dim": f"{STYLE_ROWS},1,1", "n_speakers": voices,
-    }  # fmt: skip
-    lexicon = "你 k a\n好 h a o\n"
-    return {
-        "model.onnx": graph.finish(inputs, ["audio"], metadata | more),
-        "voices.bin": _styles(voices),
-        "tokens.txt": _table(IPA),
-        "lexicon-zh.txt": lexicon.encode(),
-    }
+    return graph.finish(inputs, ["audio"])
 
 
 def kitten() -> dict[str, bytes]:
@@ -121,42 +136,36 @@ def kitten() -> dict[str, bytes]:
     _spoken(graph, "input_ids", len(IPA), gain, "speed")
     inputs = {
         "input_ids": (np.int64, [1, "n"]),
-        "style": (np.float32, [1, 1]),
+        "style": (np.float32, [1, 256]),
         "speed": (np.float32, [1]),
     }
-    metadata = {
-        "model_type": "kitten-tts", "has_espeak": 1, "sample_rate": 24000, "version": 8,
-        "voice": "en-us", "style_dim": f"{STYLE_ROWS},1", "n_speakers": 8, "start_id": 0,
-        "end_id": 10, "pad_id": 0, "add_pad_after_end": 1, "max_token_len": 400,
-    }  # fmt: skip
+    gains = np.linspace(0.5, 2.0, 8, dtype=np.float32)
     return {
-        "model.fp32.onnx": graph.finish(inputs, ["audio"], metadata),
-        "voices.bin": _styles(8),
+        "model.fp32.onnx": graph.finish(inputs, ["audio"]),
+        "voices.bin": np.repeat(gains, 400 * 256).tobytes(),
         "tokens.txt": _table(IPA),
     }
 
 
-def _styles(voices: int) -> bytes:
-    gains = np.linspace(0.5, 2.0, voices, dtype=np.float32)
-    return np.repeat(gains, STYLE_ROWS).tobytes()
-
-
-def piper() -> dict[str, bytes]:
+def piper_graph(speakers: int) -> bytes:
     graph = Graph(3)
     speed = graph.add("Reciprocal", graph.add("Slice", "scales", [1], [2]))
-    sid = graph.add("Cast", "sid", to=TensorProto.FLOAT)
-    gain = graph.add("Add", graph.add("Div", sid, 904.0), 0.5)
-    _spoken(graph, "input", len(IPA), gain, speed)
     inputs = {
         "input": (np.int64, [1, "n"]), "input_lengths": (np.int64, [1]),
         "scales": (np.float32, [3]), "sid": (np.int64, [1]),
     }  # fmt: skip
-    metadata = {
-        "model_type": "vits", "comment": "piper", "language": "English", "voice": "en-us",
-        "has_espeak": 1, "n_speakers": 904, "sample_rate": 22050, "add_blank": 1,
-    }  # fmt: skip
-    model = graph.finish(inputs, ["audio"], metadata)
-    return {"en_US-libritts_r-medium.onnx": model, "tokens.txt": _table(IPA)}
+    gain: object = 1.0
+    if speakers > 1:
+        sid = graph.add("Cast", "sid", to=TensorProto.FLOAT)
+        gain = graph.add("Add", graph.add("Div", sid, float(speakers)), 0.5)
+    else:
+        inputs.pop("sid")
+    _spoken(graph, "input", len(IPA), gain, speed)
+    return graph.finish(inputs, ["audio"])
+
+
+def piper() -> dict[str, bytes]:
+    return {"en_US-libritts_r-medium.onnx": piper_graph(904), "tokens.txt": _table(IPA)}
 
 
 def supertonic(rate_hz: int = 44_100) -> dict[str, bytes]:

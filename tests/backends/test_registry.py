@@ -101,9 +101,9 @@ def test_before_any_measurement_the_device_decides(registered, monkeypatch):
 def test_the_first_voices_are_small_free_and_speak_without_a_sample():
     everything = [registry.create(name) for name in registry.BACKENDS]
     names = registry.first_voices(everything, "cpu")
-    # Kokoro is larger, ZipVoice and Pocket are not for commercial use; Supertonic's licence
-    # forbids some uses, so it comes last.
-    assert names == ("kitten", "piper", "supertonic")
+    # ZipVoice and Pocket are not for commercial use; Supertonic's licence forbids some uses, so it
+    # comes last.
+    assert names == ("kokoro", "kitten", "piper", "supertonic")
 
 
 def test_every_backend_has_a_card_with_its_licences():

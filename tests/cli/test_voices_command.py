@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tiny_hub import TinyHub
 
 from studio.app import main
 
@@ -72,3 +73,41 @@ def test_a_try_writes_a_sentence_and_remembers_the_speed(run, tmp_path):
     assert path.stat().st_size > 50_000
     draft = next(one for one in json.loads(run("list", "--json")[1]) if one["name"] == "draft")
     assert draft["speech_per_s"] > 1
+
+
+@pytest.fixture
+def kitten(monkeypatch, tmp_path):
+    """What the hub holds in its place."""
+    hub = TinyHub({"model.fp32.onnx": b"model" * 99, "voices.bin": b"v" * 99, "tokens.txt": b"a 0"})
+    with hub.serving(monkeypatch, tmp_path / "cache"):
+        yield hub.files
+
+
+def verified(run):
+    status, out, _ = run("verify", "kitten")
+    rows = [row.split(maxsplit=2) for row in out.splitlines() if row.startswith("kitten  ")]
+    return status, {row[1]: row[2] for row in rows}, out
+
+
+def test_verify_says_of_each_file_what_became_of_it(run, kitten, tmp_path):
+    assert "kitten" in run("verify")[1]
+    assert verified(run)[2].splitlines()[1].split(maxsplit=1) == ["kitten", "not here"]
+    assert run("install", "kitten")[0] == 0
+    assert verified(run)[:2] == (0, dict.fromkeys(kitten, "whole"))
+    (blob,) = {path.resolve() for path in (tmp_path / "cache").rglob("voices.bin")}
+    content = bytearray(blob.read_bytes())
+    content[50] ^= 1
+    blob.write_bytes(content)
+    (tokens,) = (tmp_path / "cache").rglob("tokens.txt")
+    tokens.unlink()
+    status, states, out = verified(run)
+    assert status == 1
+    assert states == {"model.fp32.onnx": "whole", "voices.bin": "broken", "tokens.txt": "missing"}
+    assert "`voices remove kitten`, then `voices install kitten`" in out
+
+
+def test_verify_knows_all_models_of_the_catalogues_and_no_other(run):
+    status, out, _ = run("verify")
+    assert status == 0
+    assert {"kokoro", "parakeet", "gtcrn"} <= {row.split()[0] for row in out.splitlines()}
+    assert run("verify", "nobody")[0] == 2

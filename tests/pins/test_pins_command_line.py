@@ -22,7 +22,7 @@ OPTIONS = {
     "": {"-h", "--help", "--version"},
     "serve": {
         "-h", "--help", "--backend", "--workspace", "--verbose", "--host", "--port", "--share",
-        "--auth", "--no-browser", "--no-models",
+        "--auth", "--no-browser", "--no-models", "--no-voices",
     },
     "render": {
         "-h", "--help", "--backend", "--workspace", "--verbose", "-o", "--output", "--voice",
@@ -53,6 +53,7 @@ TOO_LITTLE = {
     "CHATTERBOX_PACKAGE_ENDS": "perhaps",
     "TTS_ENABLE_AMP_ON_CUDA": "perhaps",
     "TTS_TF32": "perhaps",
+    "TABLEREAD_INSTALL_VOICES": "perhaps",
     "TTS_REFERENCE_SILENCE_SECONDS": "-0.1",
     "TTS_REMOTE_URLS": "http://127.0.0.1:1,nowhere",
     "TTS_REMOTE_KEY": "with a space",

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 from gated import GatedDraft
 from scenes import OpenStudio, dialog_of, finish
+from tiny_hub import TinyHub
 
 from studio.backends.base import Backend
 from studio.backends.espeak.backend import DraftBackend
@@ -113,6 +115,65 @@ def test_a_backend_that_cannot_speak_is_not_chosen(
     with pytest.raises(error):
         two_backends.choose_backend(name)
     assert two_backends.backend_name == "draft"
+
+
+KITTEN = {
+    "model.fp32.onnx": bytes(range(256)) * 400,
+    "voices.bin": b"voices" * 100,
+    "tokens.txt": b"a 0\n",
+}
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TinyHub]:
+    hub = TinyHub(dict(KITTEN))
+    with hub.serving(monkeypatch, tmp_path / "cache"):
+        yield hub
+
+
+@pytest.fixture
+def on_draft(hub: TinyHub, tmp_path: Path) -> Iterator[Studio]:
+    """`auto` found nothing but the draft voice."""
+    if create("kitten").unavailable():
+        pytest.skip("what runs the small voices isn't installed")
+    better = "There are better voices: Kitten."
+    options = StudioOptions(tmp_path / "workspace", "draft", ("kitten", "draft"), better)
+    with Studio.open(options, create) as studio:
+        yield studio
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline_s = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.005)
+
+
+def test_a_natural_voice_comes_in_the_background_and_speaks(on_draft: Studio) -> None:
+    on_draft.bring_voice()
+    assert on_draft.engine.downloads.list()["kitten"].chooses
+    wait_for(lambda: on_draft.backend_name == "kitten")
+    assert on_draft.backend_reason is None
+    assert on_draft.list_first_voices() == []
+
+
+def test_who_has_chosen_a_voice_meanwhile_keeps_it(on_draft: Studio, hub: TinyHub) -> None:
+    hub.hold_after["model.fp32.onnx"] = 1_000
+    on_draft.bring_voice()
+    on_draft.choose_backend("draft")
+    hub.hold_after.clear()
+    wait_for(lambda: not on_draft.engine.downloads.list())
+    assert create("kitten").to_fetch() is None
+    assert on_draft.backend_name == "draft"
+
+
+def test_nothing_comes_where_somebody_has_chosen_the_draft_voice(
+    on_draft: Studio, hub: TinyHub
+) -> None:
+    on_draft.choose_backend("draft")
+    on_draft.bring_voice()
+    assert on_draft.engine.downloads.list() == {}
+    assert hub.requests == 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows syncs no folders")

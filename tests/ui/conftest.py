@@ -74,13 +74,18 @@ def _wait_until_up(server: Server, log: Path, within_s: float = START_TIMEOUT_S)
     pytest.fail(f"The studio did not start:\n{log.read_text(encoding='utf-8')}")
 
 
-def launched(folder: Path, hub_url: str, command: Sequence[str] | None = None) -> Server:
+def launched(
+    folder: Path, hub_url: str, command: Sequence[str] | None = None, **more: str
+) -> Server:
     """A person's first start: `python launch.py`, with nothing downloaded and a hub of the tests'.
+
+    It brings no voice by itself.
 
     Args:
         folder: For the workspace, the hub's cache and what the studio says.
         hub_url: Where the hub answers.
         command: Python and launch.py, where they aren't the running ones, and may install first.
+        more: Variables.
     """
     port = reserve_port()
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TTS_")}
@@ -88,7 +93,9 @@ def launched(folder: Path, hub_url: str, command: Sequence[str] | None = None) -
         "HF_ENDPOINT": hub_url,
         "HF_HUB_CACHE": str(folder / "cache"),
         "TABLEREAD_INSTALL_MODELS": "false",
+        "TABLEREAD_INSTALL_VOICES": "false",
         "PYTHONPATH": os.pathsep.join((str(Path(__file__).with_name("launched")), str(ROOT))),
+        **more,
     }
     options = ["--port", str(port), "--no-browser", "--workspace", str(folder / "workspace")]
     log = folder / "server.log"
@@ -178,8 +185,8 @@ def first_start(tmp_path_factory, hub: TinyHub) -> Iterator[Callable[..., Server
     """Starts the studio as a person does for the first time; see `launched`."""
     alive = []
 
-    def begin(command: Sequence[str] | None = None) -> Server:
-        alive.append(launched(tmp_path_factory.mktemp("first"), hub.url, command))
+    def begin(command: Sequence[str] | None = None, **more: str) -> Server:
+        alive.append(launched(tmp_path_factory.mktemp("first"), hub.url, command, **more))
         return alive[-1]
 
     yield begin

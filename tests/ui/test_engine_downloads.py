@@ -74,12 +74,12 @@ def offers(card, *acts):
 def test_a_first_voice_that_cant_be_had_is_said_in_its_notice(window):
     """The hub of these tests has Piper only."""
     notice = window.locator(".notice[data-notice=draft]")
-    offered = "Download Kitten (60 MB)"
+    offered = "Download Kokoro (91 MB)"
     notice.locator(f".notice-act:text-is('{offered}')").click()
-    notice.locator(".notice-title:text-matches('^Kitten isn.t downloaded')").wait_for()
-    assert "has no file model.fp32.onnx" in notice.inner_text()
+    notice.locator(".notice-title:text-matches('^Kokoro isn.t downloaded')").wait_for()
+    assert "has no file kokoro-v1.0.int8.onnx" in notice.inner_text()
     assert notice.locator(".notice-act").inner_text() == "Try again"
-    assert window.request.post(studio_url(window, "engines/kitten/cancel")).ok
+    assert window.request.post(studio_url(window, "engines/kokoro/cancel")).ok
     notice.locator(f".notice-act:text-is('{offered}')").wait_for()
 
 

@@ -121,6 +121,8 @@ export class EnginePanel {
   #cards;
   /** The first voice that this page asked for, with which the scene is read once it is here. */
   #wanted = null;
+  /** The natural voice that the studio brought while this page looked on, for a scene that draft takes have. */
+  #brought = null;
 
   /** @param {import("../document/project.js").Project} project */
   constructor(project) {
@@ -183,16 +185,34 @@ export class EnginePanel {
   #firstVoice({ backends, backend, downloads = {}, first_voices: offered = [], auto_reason: reason }) {
     if (this.#wanted && backend.name === this.#wanted) {
       this.#wanted = null;
+      this.#brought = null;
       bus.emit("engine.arrived");
     }
-    const known = [this.#wanted, ...offered].filter((name) => name !== null);
+    const known = [this.#wanted, this.#brought, ...offered].filter((name) => name !== null);
     const asked = backends.find(({ name }) => known.includes(name) && downloads[name]?.chooses);
+    this.#brought = asked?.name ?? this.#brought;
+    if (this.#brought === backend.name) return this.#offerAgain(backend);
     const about = { kind: "info", title: t`This is a quick robot voice for drafts.`, text: translateServer(reason) || null };
     if (!reason || backend.name !== DRAFT || this.#own) return showVoiceNotice({ text: null });
     const here = asked ? null : firstVoice(readyVoices(backends), backends, this.#languages);
     if (here) return showVoiceNotice({ ...about, ...this.#offerToUse(here) });
     const voice = asked ?? firstVoice(offered, backends, this.#languages);
     showVoiceNotice(voice ? this.#offerOf(voice, downloads[voice.name]) : about);
+  }
+
+  /** Who has heard the scene in the draft voice may hear it again in the one that came meanwhile, by one press. */
+  #offerAgain({ name, title }) {
+    const lines = this.#project.lines.filter(({ take, locked }) => take?.backend === "draft" && !locked).length;
+    const follows = [null, name].includes(this.#project.view.settings.backend ?? null);
+    if (!lines || !follows) return showVoiceNotice({ kind: "info", title: "", text: null });
+    const press = () => {
+      this.#brought = null;
+      this.#show();
+      bus.emit("engine.wanted");
+      bus.emit("engine.arrived");
+    };
+    const act = { label: t`Regenerate ${formatCount(lines, "line")} with ${title}`, press };
+    return showVoiceNotice({ kind: "info", title: t`${title} is ready and sounds natural.`, text: "", act });
   }
 
   /** What the notice says of a natural voice that is here, as somebody downloaded it meanwhile. @param {EngineCard} card */

@@ -12,9 +12,12 @@ from studio.backends.espeak.worker_pool import EspeakWorker, Reading, WorkerPool
 from studio.errors import SpeechFailed
 
 _PATIENCE_S = 10.0
-_MARK_AT_END = re.compile(r"([.,;:!?…—–])[^\w.,;:!?…—–]*\Z")
-_MARK_BEFORE_NEXT = re.compile(r"(\.\.\.|\.(?=[\"”’»)])|[,;:!?…—–])[^\w,;:!?…—–]*\w?\Z")
-_SAME_MARK = {"…": ".", "...": ".", "—": ",", "–": ","}
+_SAME_MARK = {"…": ".", "...": ".", "—": ",", "–": ","} | dict(
+    zip("।॥。۔！？؟，、،；؛：", "....!??,,,;;:", strict=True)
+)
+_MARKS = ",;:!?…—–।॥。۔！？؟，、،；؛："
+_MARK_AT_END = re.compile(rf"([.{_MARKS}])[^\w.{_MARKS}]*\Z")
+_MARK_BEFORE_NEXT = re.compile(rf"(\.\.\.|\.(?=[\"”’»)])|[{_MARKS}])[^\w{_MARKS}]*\w?\Z")
 _OTHER_LANGUAGE = re.compile(
     r"\(\W?[a-z](?:\W?[a-z])*\)"
 )  # eSpeak NG says where it changes the language

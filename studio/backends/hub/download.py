@@ -44,7 +44,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 class DownloadMeter:
     """Counts bytes and reports them, at most five times a second.
 
-    The report is also where a download is cancelled: it may raise.
+    The report is also where a download is cancelled: it may raise. Both counts may be set: another
+    place has a file in other packing.
     """
 
     def __init__(
@@ -56,9 +57,9 @@ class DownloadMeter:
     ) -> None:
         """Start at zero of `total_bytes`."""
         self._report = report
-        self._total_bytes = total_bytes
+        self.total_bytes = total_bytes
         self._clock = clock
-        self._done_bytes = 0
+        self.done_bytes = 0
         self._came_bytes = 0
         self._began_s = clock()
         self._reported_s = self._began_s
@@ -66,21 +67,21 @@ class DownloadMeter:
 
     def skip(self, size_bytes: int) -> None:
         """Count a file that is there already."""
-        self._done_bytes += size_bytes
+        self.done_bytes += size_bytes
 
     def begin(self, file: str, *, have_bytes: int) -> None:
         """Begin a file, a part of which may be on the disk already."""
         self._file = file
-        self._done_bytes += have_bytes
+        self.done_bytes += have_bytes
         self._tell()
 
     def rewind(self, lost_bytes: int) -> None:
         """Subtract bytes of the file that have to be downloaded again."""
-        self._done_bytes -= lost_bytes
+        self.done_bytes -= lost_bytes
 
     def add(self, size_bytes: int) -> None:
         """Count received bytes."""
-        self._done_bytes += size_bytes
+        self.done_bytes += size_bytes
         self._came_bytes += size_bytes
         if self._clock() - self._reported_s >= _REPORT_EVERY_S:
             self._tell()
@@ -91,13 +92,13 @@ class DownloadMeter:
 
     @property
     def _fraction(self) -> float | None:
-        return min(1.0, self._done_bytes / self._total_bytes) if self._total_bytes else None
+        return min(1.0, self.done_bytes / self.total_bytes) if self.total_bytes else None
 
     def _tell(self) -> None:
         self._reported_s = self._clock()
         elapsed_s = self._reported_s - self._began_s
         speed = f", {self._came_bytes / elapsed_s / 1e6:.1f} MB/s" if elapsed_s > 0 else ""
-        done_mb, total_mb = self._done_bytes / 1e6, self._total_bytes / 1e6
+        done_mb, total_mb = self.done_bytes / 1e6, self.total_bytes / 1e6
         self._report(
             LoadProgress(
                 f"Downloading {self._file}: {done_mb:,.0f} of {total_mb:,.0f} MB{speed}",
@@ -228,15 +229,13 @@ def _backoff_s(state: RetryCallState) -> float:
 SPARE_BYTES = 200_000_000
 """Free bytes that must be left on the disk after a download."""
 
-RELEASE_URL = "https://github.com/{name}/releases/download/{tag}/"
-
 _HASH = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """One file of a model on the hub, or of a release.
+    """One file to fetch.
 
     Attributes:
         etag: Names the file in the cache: SHA-256 of large files, git's SHA-1 of small ones.
@@ -255,38 +254,35 @@ def download(
 ) -> Path:
     """Download what the hub's cache lacks of a model; see `fetch_weights`."""
     model = model_folder(name)
-    place = RELEASE_URL.format(name=name, tag=revision) if source.is_release else ""
-    with hub_faults(name, place), _open_client(with_token=not place) as client:
-        if place:
-            commit = revision or ""
-            files = [
-                HubFile(one.path, place + one.path, one.size_bytes, one.sha256)
-                for one in source.stated.values()
-            ]
-        else:
-            progress(LoadProgress(f"Asking the hub for {name}"))
-            commit, files = _listing(client, source, name, revision)
+    blobs = model / "blobs"
+    with hub_faults(name), open_client(with_token=True) as client:
+        progress(LoadProgress(f"Asking the hub for {name}"))
+        commit, files = _listing(client, source, name, revision)
         folder = model / "snapshots" / commit
-        (model / "blobs").mkdir(parents=True, exist_ok=True)
-        with _alone(model, progress):
+        with alone(model, progress):
             lacking = [file for file in files if not (folder / file.path).is_file()]
-            _check_room(model / "blobs", lacking)
-            _fetch_all(client, lacking, model / "blobs", progress)
+            here_bytes = sum(size_of(_partial(blobs, file)) for file in lacking)
+            check_room(blobs, sum(file.size_bytes for file in lacking) - here_bytes)
+            _fetch_all(client, lacking, blobs, progress)
             for file in lacking:
                 blob_path(model, commit, file.path, etag=file.etag)
             note_ref(model, revision or constants.DEFAULT_REVISION, commit)
     return folder
 
 
-def _open_client(*, with_token: bool) -> httpx.Client:
-    """A client without the hub library's own questions, whose answers it would read unbounded."""
+def open_client(*, with_token: bool = False, **how: Any) -> httpx.Client:
+    """A client without the hub library's own questions, whose answers it would read unbounded.
+
+    Raises:
+        OfflineModeIsEnabled: Downloads are forbidden.
+    """
     if constants.HF_HUB_OFFLINE:
         raise OfflineModeIsEnabled
     token = get_token() if with_token and not constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else None
     headers = {"Accept-Encoding": "identity"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    return httpx.Client(follow_redirects=True, timeout=TIMEOUT, headers=headers)
+    return httpx.Client(follow_redirects=True, timeout=TIMEOUT, headers=headers, **how)
 
 
 def _listing(
@@ -297,7 +293,7 @@ def _listing(
     asked = source.commit or revision
     behind = f"/revision/{quote(asked, safe='')}" if asked else ""
     try:
-        body = _ask(client, f"{constants.ENDPOINT}/api/models/{name}{behind}?blobs=true")
+        body = ask(client, f"{constants.ENDPOINT}/api/models/{name}{behind}?blobs=true")
         info = read_json(body)
         commit = info["sha"]
         files = [_hub_file(name, commit, row) for row in info["siblings"]]
@@ -314,7 +310,7 @@ def _listing(
     return commit, sorted(bound, key=lambda file: file.size_bytes)
 
 
-def _ask(client: httpx.Client, url: str) -> bytes:
+def ask(client: httpx.Client, url: str) -> bytes:
     """The body of an answer; raises a ValueError if it has no end."""
     until_s, body = time.monotonic() + _ANSWER_WITHIN_S, b""
     with client.stream("GET", url) as answer:
@@ -375,8 +371,9 @@ def _is_safe(file: HubFile) -> bool:
 
 
 @contextmanager
-def _alone(model: Path, progress: Callable[[LoadProgress], None]) -> Iterator[None]:
-    """Wait until no other process downloads this model."""
+def alone(model: Path, progress: Callable[[LoadProgress], None]) -> Iterator[None]:
+    """Wait until no other process downloads this model, whose folder is made if need be."""
+    (model / "blobs").mkdir(parents=True, exist_ok=True)
     lock = FileLock(model / ".download.lock")
     while True:
         try:
@@ -390,12 +387,16 @@ def _alone(model: Path, progress: Callable[[LoadProgress], None]) -> Iterator[No
         lock.release()
 
 
-def _check_room(blobs: Path, files: Sequence[HubFile]) -> None:
-    wanted_bytes = sum(file.size_bytes - _size_bytes(_partial(blobs, file)) for file in files)
-    free_bytes = shutil.disk_usage(blobs).free
-    if files and wanted_bytes + SPARE_BYTES > free_bytes:
+def check_room(folder: Path, wanted_bytes: int) -> None:
+    """Refuse a download that a disk has no room for.
+
+    Raises:
+        ModelUnavailable: Names both.
+    """
+    free_bytes = shutil.disk_usage(folder).free
+    if wanted_bytes and wanted_bytes + SPARE_BYTES > free_bytes:
         raise ModelUnavailable(
-            f"The model needs {wanted_bytes / 1e9:.1f} GB on the disk of {blobs}, which has "
+            f"The model needs {wanted_bytes / 1e9:.1f} GB on the disk of {folder}, which has "
             f"{free_bytes / 1e9:.1f} GB free; make room, or set HF_HOME to a folder on a larger "
             "disk."
         )
@@ -412,7 +413,7 @@ def _fetch_all(
         if (blobs / file.etag).is_file():
             meter.skip(file.size_bytes)
             continue
-        meter.begin(file.path, have_bytes=_size_bytes(_partial(blobs, file)))
+        meter.begin(file.path, have_bytes=size_of(_partial(blobs, file)))
         fetch_file(client, file, _partial(blobs, file), meter)
         _partial(blobs, file).replace(blobs / file.etag)
 
@@ -425,21 +426,22 @@ def fetch_file(client: httpx.Client, file: HubFile, partial: Path, meter: Downlo
     Raises:
         ModelUnavailable: Something else came, or more than the file has.
     """
-    partial.touch()
+    if not file.size_bytes:
+        partial.touch()
     try:
-        while (have_bytes := _size_bytes(partial)) < file.size_bytes:
+        while (have_bytes := size_of(partial)) < file.size_bytes:
             try:
                 with_retries(lambda: _stream(client, file, partial, meter), meter.say)
             except httpx.TransportError:
-                if _size_bytes(partial) <= have_bytes:
+                if size_of(partial) <= have_bytes:
                     raise
             else:
                 break
     except OSError as error:
         if error.errno in _FULL:
-            partial.unlink()
+            partial.unlink(missing_ok=True)
         raise
-    if not _is_whole(partial, file):
+    if not is_whole(partial, file):
         partial.unlink()
         raise ModelUnavailable(
             f"The file {file.path} arrived broken and was thrown away; try again to download it "
@@ -449,7 +451,7 @@ def fetch_file(client: httpx.Client, file: HubFile, partial: Path, meter: Downlo
 
 def _stream(client: httpx.Client, file: HubFile, partial: Path, meter: DownloadMeter) -> None:
     """Receive a file or its rest, and of what is longer one byte more."""
-    have_bytes = _size_bytes(partial)
+    have_bytes = size_of(partial)
     headers = {"Range": f"bytes={have_bytes}-"} if have_bytes else {}
     with client.stream("GET", file.url, headers=headers) as answer:
         _check_status(answer)
@@ -469,11 +471,12 @@ def _partial(blobs: Path, file: HubFile) -> Path:
     return blobs / f"{file.etag}.partial"
 
 
-def _size_bytes(path: Path) -> int:
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 where there is none."""
     return path.stat().st_size if path.exists() else 0
 
 
-def _is_whole(path: Path, file: HubFile) -> bool:
+def is_whole(path: Path, file: HubFile) -> bool:
     """Whether a file has the bytes that are stated; read block by block."""
     expected = file.sha256 or file.etag
     if len(expected) == hashlib.sha256().digest_size * 2:
@@ -503,12 +506,12 @@ def fetch_archive(
     """
     packed = folder.with_name(f"{folder.name}.zip.partial")
     try:
-        with hub_faults(url, url), _open_client(with_token=False) as client:
+        with hub_faults(url, url), open_client() as client:
             folder.parent.mkdir(parents=True, exist_ok=True)
             file = HubFile(folder.name, url, _archive_size_bytes(client, url), sha256)
-            _check_room(folder.parent, [file])
+            check_room(folder.parent, file.size_bytes - size_of(packed))
             meter = DownloadMeter(progress, total_bytes=file.size_bytes)
-            meter.begin(file.path, have_bytes=_size_bytes(packed))
+            meter.begin(file.path, have_bytes=size_of(packed))
             fetch_file(client, file, packed, meter)
             _unpack(packed, folder)
             packed.unlink()

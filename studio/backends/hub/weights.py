@@ -8,13 +8,16 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from studio.backends.base import LoadProgress, WeightSource
+from huggingface_hub import constants
+
+from studio.backends.base import LoadProgress, WeightFile, WeightSource
 from studio.backends.hub.cache import model_folder, snapshot
 from studio.errors import FormatNewer, ModelUnavailable, StorageFailed
-from studio.storage.disk import read_file
+from studio.storage.disk import hash_file, read_file
 from studio.storage.records import RecordFormat
 
 MAX_HEADER_BYTES = 100_000_000
@@ -47,9 +50,62 @@ def fetch_weights(source: WeightSource, progress: Callable[[LoadProgress], None]
     if folder is None or _discard_broken(folder, needs):
         # The client takes longer to import than all the rest of a start.
         from studio.backends.hub.download import download
+        from studio.backends.hub.weight_places import fetch_from_places
 
-        folder = download(source, *_split_revision(source.source), progress)
+        if source.has_places:
+            folder = fetch_from_places(source, progress)
+        else:
+            folder = download(source, *_split_revision(source.source), progress)
     return _checked_folder(folder, needs)
+
+
+def lacks_best(source: WeightSource) -> bool:
+    """Whether a need is met by another alternative than its first, which may be had now. Cheap."""
+    folder = weights_at_hand(source.source, source.needs)
+    if folder is None or not source.has_places or constants.HF_HUB_OFFLINE:
+        return False
+    return not all((folder / need.split("|")[0]).is_file() for need in source.needs)
+
+
+def fetch_best(source: WeightSource, progress: Callable[[LoadProgress], None]) -> None:
+    """Download the first alternatives of what is needed, where they can be had.
+
+    Raises:
+        Cancelled: `progress` raised it.
+    """
+    from studio.backends.hub.weight_places import fetch_from_places
+
+    try:
+        fetch_from_places(source, progress, only_best=True)
+    except ModelUnavailable as error:
+        log.info("%s", error)
+
+
+class WeightState(StrEnum):
+    """What became of a file that a catalogue states."""
+
+    WHOLE = "whole"
+    MISSING = "missing"
+    BROKEN = "broken"
+    UNKNOWN = "of a content that nobody has published"
+
+
+def verify_weights(source: WeightSource) -> Iterator[tuple[WeightFile, WeightState]]:
+    """Compare each file of a source with its bytes and SHA-256; reads all of it."""
+    local = is_local(source.source)
+    folder = Path(source.source) if local else snapshot(*_split_revision(source.source))
+    for file in source.stated.values():
+        path = folder / file.path if folder is not None else None
+        yield file, _verify(path, file) if path and path.is_file() else WeightState.MISSING
+
+
+def _verify(path: Path, file: WeightFile) -> WeightState:
+    size_bytes = path.stat().st_size
+    if file.size_bytes and (size_bytes > file.size_bytes or not size_bytes):
+        return WeightState.BROKEN
+    if not file.sha256:
+        return WeightState.UNKNOWN
+    return WeightState.WHOLE if hash_file(path) == file.sha256 else WeightState.BROKEN
 
 
 def weights_at_hand(source: str, needs: Sequence[str]) -> Path | None:
@@ -83,7 +139,7 @@ def list_weights(sources: Iterable[WeightSource]) -> frozenset[Path]:
         if not is_local(one.source)
         for folder in [snapshot(*_split_revision(one.source))]
         if folder is not None
-        for path in needed_files(folder, one.needs)
+        for path in needed_files(folder, (*one.needs, *one.stated))
     )
 
 

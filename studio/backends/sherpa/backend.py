@@ -1,4 +1,4 @@
-"""The small voices as backends: one for each model of the catalogue, spoken by sherpa-onnx."""
+"""The small voices as backends: one for each model of the catalogue."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import hashlib
 import importlib.metadata
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,13 +31,31 @@ from studio.backends.espeak.espeak_voices import find_package, language_of_text
 from studio.backends.espeak.phonemizer import Phonemizer
 from studio.backends.espeak.worker_pool import default_workers
 from studio.backends.hub.weights import identify_weights
+from studio.backends.sherpa import mandarin
 from studio.backends.sherpa.catalogue import (
     CatalogueModel,
     DownloadableModel,
     find_folders,
 )
+from studio.backends.sherpa.graph_model import (
+    GRAPH_FAMILIES,
+    STYLE_SHAPES,
+    CataloguedPiper,
+    PiperGraph,
+    StyledGraph,
+    read_numbers,
+)
 from studio.backends.sherpa.line_pieces import Piece, Splitter, make_splitter
-from studio.backends.sherpa.sherpa_model import Reference, SherpaLine, SherpaModel, check_model
+from studio.backends.sherpa.own_voices import OwnVoices
+from studio.backends.sherpa.sherpa_model import (
+    Reference,
+    SherpaModel,
+    SmallVoiceLine,
+    SmallVoiceModel,
+    check_model,
+    locate_files,
+)
+from studio.backends.sherpa.styles import StyleTable
 from studio.dialog.model import name_key
 from studio.errors import Cancelled, ModelUnavailable, SampleRejected, SpeechFailed
 from studio.voices.automatic import VoiceTraits
@@ -91,37 +110,62 @@ class SherpaBackend(DownloadableModel):
     Pocket). In Kokoro, Kitten and Piper a node of the graph draws noise, in ZipVoice sherpa-onnx
     itself: a generator that is seeded when the model is loaded, and that all lines go on drawing
     from. A seed written into the graph would only decide what the first line after a load gets.
+    Those three are run by ONNX Runtime, the others by sherpa-onnx.
     """
 
-    def __init__(self, model: CatalogueModel, *, cores: int | None = None) -> None:
-        """Load nothing yet; `cores` is how many lines are computed at once, None for all."""
+    def __init__(
+        self, model: CatalogueModel, *, cores: int | None = None, own: Path | None = None
+    ) -> None:
+        """Load nothing yet.
+
+        Args:
+            model: Of the catalogue.
+            cores: How many lines are computed at once; None for all.
+            own: Folder of voices that somebody added.
+        """
         super().__init__(model)
+        self.package = "onnxruntime" if model.family in GRAPH_FAMILIES else "sherpa-onnx"
         self.name = model.name
         self._catalogued = model
         self._cores = cores or os.cpu_count() or 1
-        self._model: SherpaModel | None = None
+        self._free_cores = threading.Semaphore(self._cores)
+        self._own_folder = own
+        self._own = OwnVoices(model, own if model.family == "vits" else None)
+        self._model: SmallVoiceModel | None = None
         self._split: Splitter | None = None
+        self._offered: tuple[Preset, ...] | None = None
         self._phonemizer: Phonemizer | None = None
 
     @property
     def revision(self) -> str:
-        """The package's version and the weights."""
+        """What speaks, and the weights."""
+        model = self._catalogued.at_hand()
+        folders = find_folders(model)
+        weights = " ".join(
+            identify_weights(folder, source.needs)
+            for folder, source in zip(folders, model.sources, strict=False)
+        )
+        return f"{self._speaks_since()}, {model.sources[0].source} {weights or 'not here yet'}"
+
+    def _speaks_since(self) -> str:
+        # sherpa-onnx ran these graphs once, with the same phonemes: its takes count as theirs.
+        if self._catalogued.family in GRAPH_FAMILIES:
+            return "sherpa-onnx 2.0.1"
         version = "missing" if _is_missing() else importlib.metadata.version("sherpa-onnx")
-        folders = find_folders(self._catalogued)
-        weights = self._identify(folders) if folders else "not here yet"
-        return f"sherpa-onnx {version}, {self._catalogued.sources[0].source} {weights}"
+        return f"sherpa-onnx {version}"
 
     @property
     def capabilities(self) -> Capabilities:
-        """The catalogue's, which the model is checked against when it is loaded."""
+        """The catalogue's, of presets those whose styles are here."""
         model = self._catalogued
+        presets = self._presets
         return Capabilities(
             sample_rate_hz=model.sample_rate_hz,
             max_chars=MAX_CHARS,
             cloning=model.cloning,
-            builtin_voice=bool(model.presets),
-            presets=model.presets,
-            languages=model.languages,
+            builtin_voice=bool(presets),
+            presets=presets,
+            languages=self._languages,
             guess=self._guess,
             wide_weight=3.0,
             params=_FAMILY_PARAMS.get(model.family, (_SPEED,)),
@@ -129,7 +173,7 @@ class SherpaBackend(DownloadableModel):
             slots=self._cores,
             seeded=model.family in _SEEDED,
             take_seeds=(0, 2**31) if model.family in _SEEDED else VARIED_SEEDS,
-            describe_builtin=self._describe_builtin if model.presets else None,
+            describe_builtin=self._describe_builtin if presets else None,
         )
 
     def unavailable(self) -> str | None:
@@ -152,22 +196,53 @@ class SherpaBackend(DownloadableModel):
                 newer format, or another model's.
             Cancelled: `progress` raised it.
         """
-        if self._model is not None:
+        if self._split is not None:
             return
-        self.fetch(progress)
+        if not (self._own.list() and self.unavailable() is None):
+            self.fetch(progress)
         progress(LoadProgress(f"Loading {self.title} into memory"))
-        folders = find_folders(self._catalogued)
-        check_model(self._catalogued, folders)
-        phonemic = self._catalogued.family in _PHONEMIC
+        family, model = self._catalogued.family, self._catalogued.at_hand()
+        folders = find_folders(model)
+        files = {}
+        if folders:
+            files = {role: Path(file) for role, file in locate_files(model, folders).items()}
+        phonemic = family in _PHONEMIC
         self._phonemizer = Phonemizer(workers=default_workers(self._cores)) if phonemic else None
-        self._model = SherpaModel(self._catalogued, folders, lines=self._cores)
-        self._split = make_splitter(self._catalogued.family, self._model.tokens, self._phonemizer)
+        loaded: SmallVoiceModel | None = None
+        if not folders:
+            pass  # somebody's own voices are each loaded when they speak
+        elif styles := self._find_styles():
+            loaded = StyledGraph(model, folders, styles, self._free_cores)
+        elif family in GRAPH_FAMILIES:
+            numbers = read_numbers(str(files["tokens"]))
+            voice = CataloguedPiper(files["model"], numbers, model.sample_rate_hz)
+            loaded = PiperGraph(model, voice, self._free_cores)
+        else:
+            check_model(model, folders)
+            loaded = SherpaModel(model, folders, self._free_cores)
+        tokens = None if family in GRAPH_FAMILIES else files.get("tokens")
+        self._model, self._offered = loaded, self._find_presets()
+        self._split = make_splitter(family, tokens, self._phonemizer, files.get("lexicon"))
         progress(LoadProgress(f"{self.title} is ready", 1.0))
+
+    def lacks(self, language: str) -> str | None:
+        """What reading a language well lacks here, with the remedy."""
+        if self.name != "kokoro":
+            return None
+        found = self._find_language(language)
+        if found == "hi":
+            return (
+                "Kokoro's Hindi is hard to understand: one word in four is wrong. Use another "
+                "voice engine for it."
+            )
+        has_lexicon = "lexicon" in self.weight_sources[0].files
+        return None if found != "zh" or has_lexicon else mandarin.lacks()
 
     def unload(self) -> None:
         """Give all memory back. Safe when not loaded."""
         phonemizer, self._phonemizer = self._phonemizer, None
-        self._model, self._split = None, None
+        self._model, self._split, self._offered = None, None, None
+        self._own.unload()
         if phonemizer is not None:
             phonemizer.close()
         gc.collect()
@@ -175,7 +250,8 @@ class SherpaBackend(DownloadableModel):
     def condition(self, voice: Voice) -> Conditioning:
         """Choose a voice, or take a sample's beginning; instant."""
         if not self._catalogued.cloning:
-            preset = voice.preset if voice.preset in self._catalogued.voice_ids else None
+            known = {one.preset_id for one in self._presets}
+            preset = voice.preset if voice.preset in known else None
             return Conditioning(SherpaVoice(preset, name_key(voice.builtin_name)), _VOICE_BYTES)
         reference = self._reference(voice)
         return Conditioning(
@@ -192,41 +268,54 @@ class SherpaBackend(DownloadableModel):
             Cancelled: `request.cancelled` became true.
         """
         _stop_if_cancelled(request)
-        if self._model is None or self._split is None:
+        if self._split is None:
             raise ModelUnavailable(f"{self.title} is not loaded. Load it and try again.")
         voice = request.conditioning.payload
         assert isinstance(voice, SherpaVoice), "conditioning of another backend"
         language = self._language(request, voice)
-        pieces = self._split(request.text, language)
+        preset = self._preset_of(voice, language)
+        own = self._own.list().get(preset)
+        model = self._own.open(own, self._free_cores) if own else self._model
+        if model is None:
+            raise SpeechFailed(
+                f"{self.title} has no voice here any more. Add one, or install {self.title}."
+            )
+        if own and not own.reads_as:
+            pieces = own.split(request.text)
+        else:
+            pieces = self._split(request.text, own.read_language(language) if own else language)
         if not pieces:
             raise SpeechFailed(
                 "There is nothing to speak in this line. Write at least one word, or name the "
                 "language its letters belong to."
             )
-        spoken = self._speak_pieces(self._model, pieces, self._line(request, voice, language))
-        return self._even(spoken, self._voice_id(voice, language)) if request.is_evened else spoken
+        voice_id = own.presets[preset] if own else self._catalogued.voice_ids.get(preset, 0)
+        line = replace(self._line(request, voice, language), preset=preset, voice_id=voice_id)
+        spoken = self._speak_pieces(model, pieces, line)
+        return self._even(spoken, preset) if request.is_evened else spoken
 
-    def _even(self, spoken: Iterator[Samples], voice_id: int) -> Iterator[Samples]:
+    def _even(self, spoken: Iterator[Samples], preset: str) -> Iterator[Samples]:
         """Bring a voice to `VOICE_LUFS`, where its own loudness is known."""
-        own_lufs = self._catalogued.levels_lufs.get(voice_id, VOICE_LUFS)
+        own_lufs = self._catalogued.levels_lufs.get(preset, VOICE_LUFS)
         gain = np.float32(10 ** ((VOICE_LUFS - own_lufs) / 20))
         for samples in spoken:
             louder = samples * gain
             yield louder / max(1.0, measure_peak(louder))
 
     def _speak_pieces(
-        self, model: SherpaModel, pieces: Sequence[Piece], line: SherpaLine
+        self, model: SmallVoiceModel, pieces: Sequence[Piece], line: SmallVoiceLine
     ) -> Iterator[Samples]:
         for number, piece in enumerate(pieces):
             samples = model.speak(piece, line, number=number)
             yield samples if number == len(pieces) - 1 else model.pause_after(samples)
 
-    def _line(self, request: SpeechRequest, voice: SherpaVoice, language: str) -> SherpaLine:
+    def _line(self, request: SpeechRequest, voice: SherpaVoice, language: str) -> SmallVoiceLine:
         params = {one.name: one.default for one in self.capabilities.params} | dict(request.params)
         seed = secrets.randbelow(_LARGEST_SEED) if request.seed is None else request.seed
-        return SherpaLine(
+        return SmallVoiceLine(
             language=language,
-            voice_id=self._voice_id(voice, language),
+            preset="",
+            voice_id=0,
             reference=voice.reference,
             speed=float(params.get("speed", 1.0)),
             steps=int(params.get("steps", 0)),
@@ -234,26 +323,66 @@ class SherpaBackend(DownloadableModel):
             cancelled=request.cancelled,
         )
 
-    def _voice_id(self, voice: SherpaVoice, language: str) -> int:
-        ids = self._catalogued.voice_ids
-        if voice.reference is not None or not ids:
-            return 0
-        if voice.preset is not None:
-            return ids[voice.preset]
-        return ids[self._choose_preset(voice.name, language).preset_id]
+    def _preset_of(self, voice: SherpaVoice, language: str) -> str:
+        if voice.reference is not None or not self._presets:
+            return ""
+        return voice.preset or self._choose_preset(voice.name, language).preset_id
+
+    @property
+    def _presets(self) -> tuple[Preset, ...]:
+        """Those of the catalogue that can speak, and somebody's own behind them."""
+        offered = self._find_presets() if self._offered is None else self._offered
+        return (*offered, *self._own.presets())
+
+    def _find_presets(self) -> tuple[Preset, ...]:
+        model, styles = self._catalogued, self._find_styles()
+        if styles is None:
+            # Without files, everything that a download brings; but not beside what speaks already.
+            return model.presets if find_folders(model) or not self._own.list() else ()
+        offered = [one for one in model.presets if styles.has(model.formula(one.preset_id))]
+        own = sorted(styles.names - {*model.places}) if self._own_folder else ()
+        return (*offered, *(Preset(name, name) for name in own))
+
+    @property
+    def _languages(self) -> Mapping[str, str]:
+        own = {one.language: one.language_name for one in self._own.list().values()}
+        return own | dict(self._catalogued.languages)
+
+    def to_fetch(self) -> str | None:
+        """What a load would download; nothing where somebody's own voices can speak."""
+        return None if self._own.list() else super().to_fetch()
+
+    def _find_styles(self) -> StyleTable | None:
+        """Those there are; None of a family without, and where its files aren't here yet."""
+        model = self._catalogued.at_hand()
+        folders = find_folders(model)
+        if not folders or model.family not in STYLE_SHAPES:
+            return None
+        folders += (self._own_folder,) if self._own_folder and self.name == "kokoro" else ()
+        return StyleTable(folders, model.places, *STYLE_SHAPES[model.family])
 
     def _choose_preset(self, name: str, language: str | None) -> Preset:
         """The voice that a name's key chooses, among those of a language or else among all."""
-        speaking = [one for one in self._catalogued.presets if language in one.languages]
-        among: Sequence[Preset] = speaking or self._catalogued.presets
+        presets = self._presets
+        # Voices that somebody added speak where they were chosen, or nobody else can: names go on
+        # choosing what they chose before.
+        known = self._catalogued.languages
+        speaking = [one for one in presets if language in (one.languages or known)]
+        among: Sequence[Preset]
+        among = [one for one in speaking if one.preset_id in self._catalogued.traits] or speaking
+        # Mixtures speak with an accent, so a name chooses one only where nothing else is here.
+        among = [one for one in among if one.preset_id not in self._catalogued.styles] or among
+        among = among or presets
         # Unlike `hash`, this is the same in each run.
         digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8)
         return among[int.from_bytes(digest.digest(), "big") % len(among)]
 
     def _describe_builtin(self, name: str, language: str | None = None) -> VoiceTraits:
         code = self._find_language(language) if language else None
-        code = code or next(iter(self._catalogued.languages), None)
-        return self._catalogued.traits[self._choose_preset(name_key(name), code).preset_id]
+        code = code or next(iter(self._languages), None)
+        chosen = self._choose_preset(name_key(name), code)
+        known = self._catalogued.traits.get(chosen.preset_id)
+        return known or VoiceTraits(chosen.label, None, (), "", 0.0)
 
     def _reference(self, voice: Voice) -> Reference:
         if voice.sample is None:
@@ -284,34 +413,28 @@ class SherpaBackend(DownloadableModel):
         if request.language is not None:
             found = self._find_language(request.language)
             if found is None:
-                known = ", ".join(self._catalogued.languages)
+                known = ", ".join(self._languages)
                 raise SpeechFailed(
                     f"{self.title} doesn't know the language “{request.language}”. Use one of "
                     f"{known}, or leave the language out."
                 )
             return found
-        for preset in self._catalogued.presets if voice.preset else ():
+        for preset in self._presets if voice.preset else ():
             if preset.preset_id == voice.preset and preset.languages:
                 return preset.languages[0]
         return self._guess(request.text)
 
     def _guess(self, text: str) -> str:
-        return self._find_language(language_of_text(text)) or next(iter(self._catalogued.languages))
+        return self._find_language(language_of_text(text)) or next(iter(self._languages))
 
     def _find_language(self, code: str) -> str | None:
         """The model's code for a language: the same, or one that differs in its region."""
         code = _CODES.get(code.partition("-")[0], code).replace("_", "-")
-        languages = self._catalogued.languages
+        languages = self._languages
         same = [one for one in languages if one.casefold() == code.casefold()]
         wanted = code.partition("-")[0].casefold()
         alike = [one for one in languages if one.partition("-")[0].casefold() == wanted]
         return next(iter(same + alike), None)
-
-    def _identify(self, folders: Sequence[Path]) -> str:
-        return " ".join(
-            identify_weights(folder, source.needs)
-            for folder, source in zip(folders, self._catalogued.sources, strict=True)
-        )
 
 
 def _is_missing() -> bool:

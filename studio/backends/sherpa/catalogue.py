@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from studio.backends.base import LoadProgress, Preset, WeightFile, WeightSource
+from studio.backends.base import LoadProgress, Preset, WeightFile, WeightPlace, WeightSource, Wheel
 from studio.backends.hub.weights import fetch_weights, to_fetch, weights_at_hand
 from studio.errors import ModelUnavailable
 from studio.setup.commands import install_remedy
@@ -18,6 +18,7 @@ from studio.voices.automatic import VoiceTraits, describe_sound
 
 _WHO = {"f": "woman", "m": "man"}
 _MEASURED = ("pitches_hz", "paces_syl_s", "levels_lufs", "trebles_db")
+_MIXED = "x"
 _SECOND_CHOICE, _ODD = 0.5, 1.5  # below 1 rather than the same voice twice, above only by choice
 
 
@@ -40,12 +41,14 @@ class CatalogueModel:
     Attributes:
         name: The backend's name.
         title: For people.
-        family: Which of sherpa-onnx's families it is, as its configuration names it.
+        family: As sherpa-onnx's configuration names it, whatever runs it.
         summary: One sentence.
         languages: BCP-47 code to the language's English name.
         presets: Empty where it clones only.
         voice_ids: The model's own number of each preset, by its `preset_id`.
-        levels_lufs: How loud voices are, by their number, where that was measured.
+        levels_lufs: How loud voices are, by their `preset_id`, where that was measured.
+        places: All voices, in the order in which a file has them one behind the other.
+        styles: The formula of a preset's style, where it isn't its `preset_id`.
         traits: How each preset sounds, by its `preset_id`.
         cloning: Whether it speaks in the voice of a sample.
         code_licence: Of the model's own code, as SPDX names it.
@@ -55,6 +58,7 @@ class CatalogueModel:
         sample_rate_hz: Of its sound.
         expected_speed: Seconds of speech a second on two cores of a CPU, about.
         sources: Where its files come from; its folder is that of the first.
+        older: Where they came from once; where all of these are here, they serve.
     """
 
     name: str
@@ -64,7 +68,9 @@ class CatalogueModel:
     languages: Mapping[str, str]
     presets: tuple[Preset, ...]
     voice_ids: Mapping[str, int]
-    levels_lufs: Mapping[int, float]
+    levels_lufs: Mapping[str, float]
+    places: tuple[str, ...]
+    styles: Mapping[str, str]
     traits: Mapping[str, VoiceTraits]
     cloning: bool
     code_licence: str
@@ -74,6 +80,16 @@ class CatalogueModel:
     sample_rate_hz: int
     expected_speed: float
     sources: tuple[WeightSource, ...]
+    older: tuple[WeightSource, ...] = ()
+
+    def formula(self, preset: str) -> str:
+        """Of a preset's style."""
+        return self.styles.get(preset, preset)
+
+    def at_hand(self) -> CatalogueModel:
+        """With the sources whose files are here: older ones go on serving who has them."""
+        old = replace(self, sources=self.older)
+        return old if self.older and find_folders(old) else self
 
 
 def find_folders(model: HubModel) -> tuple[Path, ...]:
@@ -84,7 +100,10 @@ def find_folders(model: HubModel) -> tuple[Path, ...]:
 
 
 class DownloadableModel:
-    """What is the same of all that sherpa-onnx runs: whether it can, and where its weights are."""
+    """What is the same of all models of a catalogue: whether one can run, and its weights."""
+
+    package = "sherpa-onnx"
+    """What runs it."""
 
     def __init__(self, model: HubModel) -> None:
         self.title = model.title
@@ -92,18 +111,19 @@ class DownloadableModel:
 
     def unavailable(self) -> str | None:
         """Why it can't run here, with the remedy; None when its package is installed."""
-        if find_spec("sherpa_onnx") is None:
-            return f"{self.title} needs the package sherpa-onnx. {install_remedy()}"
+        if find_spec(self.package.replace("-", "_")) is None:
+            return f"{self.title} needs the package {self.package}. {install_remedy()}"
         return None
 
     @property
     def weight_sources(self) -> tuple[WeightSource, ...]:
         """Where its weights come from."""
-        return self._downloaded.sources
+        model = self._downloaded
+        return (model.at_hand() if isinstance(model, CatalogueModel) else model).sources
 
     def to_fetch(self) -> str | None:
         """What a load would download, as a sentence with the remedy; None when all is here."""
-        lacking = (to_fetch(one.source, one.needs) for one in self._downloaded.sources)
+        lacking = (to_fetch(one.source, one.needs) for one in self.weight_sources)
         return next(filter(None, lacking), None)
 
     def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:
@@ -129,7 +149,7 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     voices = entry.pop("voices", None)
     readers = entry.pop("readers", 0)
     spoken = entry.pop("voice_languages", None)
-    levels_lufs = dict(enumerate(entry.get("levels_lufs", ())))
+    levels_lufs = dict(zip(voices or (), entry.get("levels_lufs", ()), strict=False))
     reluctance = dict.fromkeys(entry.pop("second_choices", ()), _SECOND_CHOICE)
     reluctance |= dict.fromkeys(entry.pop("odd_voices", ()), _ODD)
     if voices is None:
@@ -137,8 +157,13 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     offered = {
         voice: number for number, voice in enumerate(voices) if spoken is None or voice[0] in spoken
     }
-    columns = [entry.pop(name, None) or [None] * len(voices) for name in _MEASURED]
+    columns = [
+        [*entry.pop(name, ()), *[None] * len(voices)][: len(voices)] for name in _MEASURED
+    ]
     measured = dict(zip(voices, zip(*columns, strict=True), strict=True))
+    styles = entry.pop("styles", {})
+    older = {"sources": entry.pop("older", [])}
+    add_sources(older)
     add_sources(entry)
     presets = tuple(
         Preset(
@@ -164,8 +189,11 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
         name=name,
         presets=presets,
         voice_ids=offered,
+        places=tuple(voices),
+        styles=styles,
         levels_lufs=levels_lufs,
         traits=traits,
+        older=older["sources"],
         **entry,
     )
 
@@ -174,21 +202,35 @@ def add_sources(entry: dict[str, Any]) -> None:
     """Make the sources of a catalogue's entry from its tables, and add up their bytes."""
     sources = []
     for source in entry["sources"]:
-        files = {role: WeightFile(**file) for role, file in source.pop("files").items()}
-        needs = tuple(file.path for file in files.values())
+        files = {role: _read_file(file) for role, file in source.pop("files").items()}
+        needs = tuple(source.pop("needs", (file.path for file in files.values())))
         sources.append(WeightSource(needs=needs, files=files, **source))
     entry["sources"] = tuple(sources)
-    entry["size_bytes"] = sum(one.size_bytes for each in sources for one in each.files.values())
+    firsts = {need.split("|")[0] for one in sources for need in one.needs}
+    needed = [file for one in sources for file in one.files.values() if file.path in firsts]
+    entry["size_bytes"] = sum(file.download_bytes for file in needed)
+
+
+def _read_file(file: dict[str, Any]) -> WeightFile:
+    places = [
+        WeightPlace(wheels=tuple(Wheel(**wheel) for wheel in place.pop("wheels", ())), **place)
+        for place in file.pop("places", ())
+    ]
+    return WeightFile(places=tuple(places), **file)
 
 
 def _label(voice: str) -> str:
-    """For people: "am_adam" is "Adam (man)", "reader_7" is "Reader 7", "F1" is "Woman 1"."""
+    """For people: "am_adam" is "Adam (man)", "reader_7" is "Reader 7", "F1" is "Woman 1".
+
+    One that is mixed of another language's, such as "xm_kumo", is "Kumo (man, with an accent)".
+    """
     mark, _, name = voice.partition("_")
     if not name:
         return f"{_WHO[voice[0].lower()].title()} {voice[1:]}"
     if name.isdecimal():
         return f"{mark.title()} {name}"
-    return f"{name.title()} ({_WHO[mark[-1]]})"
+    accent = ", with an accent" if mark.startswith(_MIXED) else ""
+    return f"{name.title()} ({_WHO[mark[-1]]}{accent})"
 
 
 def _gender(voice: str) -> str:

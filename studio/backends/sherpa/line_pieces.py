@@ -12,7 +12,7 @@ from pathlib import Path
 import sentencex
 
 from studio.backends.espeak.phonemizer import Clause, Phonemizer
-from studio.backends.sherpa import kokoro_phonemes
+from studio.backends.sherpa import kokoro_phonemes, mandarin
 
 LONGEST_PIECE = 400
 """Phonemes in a piece. Kokoro has styles for 509, Kitten for 399 with the two that it adds; each
@@ -39,18 +39,25 @@ Splitter = Callable[[str, str], list[Piece]]
 """Pieces of a text in a language; none where there is nothing to speak."""
 
 
-def make_splitter(family: str, tokens: Path | None, phonemizer: Phonemizer | None) -> Splitter:
+def make_splitter(
+    family: str,
+    tokens: Path | None,
+    phonemizer: Phonemizer | None,
+    lexicon: Path | None = None,
+) -> Splitter:
     """How a family of models reads text.
 
     Args:
         family: As the catalogue names it.
-        tokens: The model's table of phonemes, where it has one.
+        tokens: The table of phonemes of a model that takes no others.
         phonemizer: None where the model reads text itself.
+        lexicon: Of Chinese words in a model's phonemes, where it came with one.
     """
-    if tokens is None or phonemizer is None:
+    if phonemizer is None:
         return split_text
-    spoken = partial(_split_phonemes, phonemizer, read_symbols(tokens), family)
-    return partial(_split_kokoro, spoken) if family == "kokoro" else spoken
+    symbols = read_symbols(tokens) if tokens is not None else None
+    spoken = partial(_split_phonemes, phonemizer, symbols, family)
+    return partial(_split_kokoro, spoken, lexicon) if family == "kokoro" else spoken
 
 
 def split_text(text: str, language: str) -> list[Piece]:
@@ -64,13 +71,24 @@ def read_symbols(tokens: Path) -> frozenset[str]:
     return frozenset(_NUMBER.sub("", line) or " " for line in lines if line)
 
 
-def _split_kokoro(spoken: Splitter, text: str, language: str) -> list[Piece]:
-    # Its Chinese is written in letters of its own, which the model's lexicon has for each word.
-    return split_text(text, language) if language == "zh" else spoken(text, language)
+def _split_kokoro(spoken: Splitter, lexicon: Path | None, text: str, language: str) -> list[Piece]:
+    if language != "zh":
+        return spoken(text, language)
+
+    def read_other(words: str) -> str:
+        return " ".join(piece.phonemes for piece in spoken(words, "en-US"))
+
+    sentences = _sentences(text, language)
+    read = (mandarin.read(sentence, lexicon, read_other) for sentence in sentences)
+    return [
+        Piece(sentence, phonemes)
+        for sentence, found in zip(sentences, read, strict=True)
+        for phonemes in _pack([found])
+    ]
 
 
 def _split_phonemes(
-    phonemizer: Phonemizer, symbols: frozenset[str], family: str, text: str, language: str
+    phonemizer: Phonemizer, symbols: frozenset[str] | None, family: str, text: str, language: str
 ) -> list[Piece]:
     sentences = _sentences(text, language)
     tie = kokoro_phonemes.TIE if family == "kokoro" else ""
@@ -82,14 +100,14 @@ def _split_phonemes(
     ]
 
 
-def _spell(clause: Clause, family: str, language: str, symbols: frozenset[str]) -> str:
+def _spell(clause: Clause, family: str, language: str, symbols: frozenset[str] | None) -> str:
     """A clause in the letters that a model has."""
     ipa = clause.ipa
     if family == "kokoro":
         ipa = kokoro_phonemes.adapt(ipa, language)
     elif family == "vits":
         ipa = unicodedata.normalize("NFD", ipa)  # as Piper was trained
-    return "".join(char for char in ipa + clause.mark if char in symbols)
+    return "".join(char for char in ipa + clause.mark if symbols is None or char in symbols)
 
 
 def _pack(clauses: Sequence[str]) -> Iterator[str]:

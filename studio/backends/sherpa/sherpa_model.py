@@ -1,4 +1,4 @@
-"""A loaded small voice: lines in, sound out; and the check that a model can be loaded at all."""
+"""A small voice in memory: lines in, sound out; and sherpa-onnx's, with the check of its files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,12 +47,13 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class SherpaLine:
+class SmallVoiceLine:
     """How a line is spoken.
 
     Attributes:
         language: One of the catalogue's.
-        voice_id: The model's own number of a voice.
+        preset: The voice's name; empty where it is cloned.
+        voice_id: The model's own number of that voice.
         reference: What the voice is cloned from, if it is.
         speed: 1 is the voice's own.
         steps: Of models that have them.
@@ -60,6 +62,7 @@ class SherpaLine:
     """
 
     language: str
+    preset: str
     voice_id: int
     reference: Reference | None
     speed: float
@@ -68,29 +71,14 @@ class SherpaLine:
     cancelled: Callable[[], bool]
 
 
-class SherpaModel:
-    """One model in memory, for any number of threads; `lines` of them compute at once.
+class SmallVoiceModel(ABC):
+    """One model in memory, for any number of threads; each computes while it has one of `cores`."""
 
-    Attributes:
-        tokens: The model's table of phonemes; None where it reads text.
-    """
-
-    def __init__(self, model: CatalogueModel, folders: Sequence[Path], *, lines: int) -> None:
-        """Load a model that `check_model` has found good.
-
-        Raises:
-            ModelUnavailable: It broke since then.
-        """
-        files = locate_files(model, folders)
-        self.tokens = Path(files["tokens"]) if "tokens" in files else None
+    def __init__(self, model: CatalogueModel, cores: threading.Semaphore) -> None:
         self._model = model
-        self._free_cores = threading.Semaphore(lines)
-        try:
-            self._tts: Any = load_check.build_tts(model.family, files, threads=1)
-        except (ValueError, RuntimeError) as error:
-            raise ModelUnavailable(describe_load_failure(model, folders, str(error))) from error
+        self._free_cores = cores
 
-    def speak(self, piece: Piece, line: SherpaLine, *, number: int) -> Samples:
+    def speak(self, piece: Piece, line: SmallVoiceLine, *, number: int) -> Samples:
         """Speak a piece of a line.
 
         Args:
@@ -105,36 +93,77 @@ class SherpaModel:
             SpeechFailed: Nothing came of it.
             Cancelled: It was cancelled.
         """
-        config = self._configure(piece, line, number)
-        chunks: list[Samples] = []
-
-        def take(samples: Samples, _progress: float) -> int:
-            chunks.append(samples)
-            return int(not line.cancelled())
-
         self._wait_for_core(line)
         try:
-            audio = self._tts.generate(piece.text, config, take)
-        except RuntimeError as error:
-            raise SpeechFailed(f"{self._model.title} failed at “{piece.text}”: {error}") from error
+            found = self._generate(piece, line, number)
         finally:
             self._free_cores.release()
         _stop_if_cancelled(line)
-        # ZipVoice tells the callback nothing where it is given phonemes.
-        found = np.concatenate(chunks) if chunks else np.asarray(audio.samples, dtype=np.float32)
         if not len(found):
             raise SpeechFailed(
                 f"{self._model.title} made no sound of “{piece.text}”. Write it differently, or "
                 "speak it more slowly."
             )
-        return cast(Samples, np.clip(found, -1.0, 1.0))
+        return found
 
     def pause_after(self, samples: Samples) -> Samples:
         """A sentence with the silence that belongs between it and the next."""
         pause_s = _PAUSE_S.get(self._model.family, 0.0)
         return np.pad(samples, (0, round(pause_s * self._model.sample_rate_hz)))
 
-    def _configure(self, piece: Piece, line: SherpaLine, number: int) -> Any:
+    @abstractmethod
+    def _generate(self, piece: Piece, line: SmallVoiceLine, number: int) -> Samples:
+        """Speak on this thread; may be empty."""
+
+    def _wait_for_core(self, line: SmallVoiceLine) -> None:
+        while not self._free_cores.acquire(timeout=_POLL_S):
+            _stop_if_cancelled(line)
+        try:
+            _stop_if_cancelled(line)
+        except Cancelled:
+            self._free_cores.release()
+            raise
+
+
+class SherpaModel(SmallVoiceModel):
+    """A model that sherpa-onnx runs.
+
+    Attributes:
+        tokens: The model's table of phonemes; None where it reads text.
+    """
+
+    def __init__(
+        self, model: CatalogueModel, folders: Sequence[Path], cores: threading.Semaphore
+    ) -> None:
+        """Load a model that `check_model` has found good.
+
+        Raises:
+            ModelUnavailable: It broke since then.
+        """
+        super().__init__(model, cores)
+        files = locate_files(model, folders)
+        self.tokens = Path(files["tokens"]) if "tokens" in files else None
+        try:
+            self._tts: Any = load_check.build_tts(model.family, files, threads=1)
+        except (ValueError, RuntimeError) as error:
+            raise ModelUnavailable(describe_load_failure(model, folders, str(error))) from error
+
+    def _generate(self, piece: Piece, line: SmallVoiceLine, number: int) -> Samples:
+        chunks: list[Samples] = []
+
+        def take(samples: Samples, _progress: float) -> int:
+            chunks.append(samples)
+            return int(not line.cancelled())
+
+        try:
+            audio = self._tts.generate(piece.text, self._configure(piece, line, number), take)
+        except RuntimeError as error:
+            raise SpeechFailed(f"{self._model.title} failed at “{piece.text}”: {error}") from error
+        # ZipVoice tells the callback nothing where it is given phonemes.
+        found = np.concatenate(chunks) if chunks else np.asarray(audio.samples, dtype=np.float32)
+        return cast(Samples, np.clip(found, -1.0, 1.0))
+
+    def _configure(self, piece: Piece, line: SmallVoiceLine, number: int) -> Any:
         import sherpa_onnx
 
         config = sherpa_onnx.GenerationConfig()
@@ -162,15 +191,6 @@ class SherpaModel:
         elif piece.phonemes:
             config.phoneme_codepoints = [[ord(char) for char in piece.phonemes]]
         return config
-
-    def _wait_for_core(self, line: SherpaLine) -> None:
-        while not self._free_cores.acquire(timeout=_POLL_S):
-            _stop_if_cancelled(line)
-        try:
-            _stop_if_cancelled(line)
-        except Cancelled:
-            self._free_cores.release()
-            raise
 
 
 def locate_files(model: HubModel, folders: Sequence[Path]) -> dict[str, str]:
@@ -252,13 +272,15 @@ def check_model(model: CatalogueModel, folders: Sequence[Path]) -> None:
         )
 
 
-def describe_load_failure(model: HubModel, folders: Sequence[Path], said: str) -> str:
-    """Why a model can't be loaded, from what sherpa-onnx and its runtime said."""
+def describe_load_failure(
+    model: HubModel, folders: Sequence[Path], said: str, *, runtime: str = "sherpa-onnx"
+) -> str:
+    """Why a model can't be loaded, from what the runtime said."""
     last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "no reason")
     if "Unsupported model IR version" in said or "opset" in said:
         return (
             f"The model of {model.title} in {folders[0]} is of a newer format than this version of "
-            f"sherpa-onnx reads ({last}). Update the studio."
+            f"{runtime} reads ({last}). Update the studio."
         )
     return (
         f"The model of {model.title} in {folders[0]} can't be loaded ({last}). Remove it and "
@@ -266,6 +288,6 @@ def describe_load_failure(model: HubModel, folders: Sequence[Path], said: str) -
     )
 
 
-def _stop_if_cancelled(line: SherpaLine) -> None:
+def _stop_if_cancelled(line: SmallVoiceLine) -> None:
     if line.cancelled():
         raise Cancelled("The line was stopped before it was finished.")

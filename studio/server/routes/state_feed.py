@@ -14,7 +14,6 @@ from typing import Any
 
 from cachetools import TTLCache, cached
 
-from studio.backends.registry import first_voices
 from studio.engine.event_log import StateChange
 from studio.engine.model_manager import ModelState, measure_resident_bytes
 from studio.errors import StudioError
@@ -74,7 +73,7 @@ class StateReader:
                 for offer in self._offers(studio)
             ]
             body["auto_reason"] = studio.backend_reason
-            body["first_voices"] = _first_voices(studio)
+            body["first_voices"] = studio.list_first_voices()
             body["recognisers"] = self._recognisers(studio)
         if changes & {StateChange.MODELS, StateChange.WORK}:
             body["model"] = model_body(studio, self._resident_bytes)
@@ -142,13 +141,6 @@ def _recogniser_models(studio: Studio) -> dict[str, dict[str, Any]]:
 def _offer_bodies(studio: Studio) -> list[dict[str, Any]]:
     device = studio.engine.speeds.device
     return [engine_body(backend, device) for backend in studio.backends().values()]
-
-
-def _first_voices(studio: Studio) -> list[str]:
-    """The voices to offer to somebody whom `auto` gave the draft voice, the best fit first."""
-    if studio.backend_reason is None or studio.backend_name != "draft":
-        return []
-    return list(first_voices(studio.backends().values(), studio.engine.speeds.device))
 
 
 def model_body(
