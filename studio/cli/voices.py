@@ -69,11 +69,7 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
         ModelUnavailable: Something can't be had; names the remedy.
     """
     if arguments.action == "list":
-        if arguments.recognisers:
-            return _list_recognisers(as_json=arguments.json)
-        if arguments.engine is not None:
-            return _list_presets(registry.create(arguments.engine, tools.options), arguments.json)
-        return _list(tools, as_json=arguments.json)
+        return _list(arguments, tools)
     if arguments.action == "verify":
         return _verify(arguments.engine)
     name: str | None = arguments.engine
@@ -114,10 +110,14 @@ def _add(files: list[Path], tools: VoiceTools) -> int:
     return 0
 
 
-def _list(tools: VoiceTools, *, as_json: bool) -> int:
+def _list(arguments: argparse.Namespace, tools: VoiceTools) -> int:
+    if arguments.recognisers:
+        return _list_recognisers(as_json=arguments.json)
+    if arguments.engine is not None:
+        return _list_presets(registry.create(arguments.engine, tools.options), arguments.json)
     backends = [registry.create(name, tools.options) for name in registry.BACKENDS]
     rows = [_describe(backend, tools.speeds) for backend in backends]
-    if as_json:
+    if arguments.json:
         print(json.dumps(rows, ensure_ascii=False, indent=1))
         return 0
     _print_table(

@@ -157,9 +157,7 @@ def _read_model(name: str, entry: dict[str, Any]) -> CatalogueModel:
     offered = {
         voice: number for number, voice in enumerate(voices) if spoken is None or voice[0] in spoken
     }
-    columns = [
-        [*entry.pop(name, ()), *[None] * len(voices)][: len(voices)] for name in _MEASURED
-    ]
+    columns = [[*entry.pop(name, ()), *[None] * len(voices)][: len(voices)] for name in _MEASURED]
     measured = dict(zip(voices, zip(*columns, strict=True), strict=True))
     styles = entry.pop("styles", {})
     older = {"sources": entry.pop("older", [])}
