@@ -82,8 +82,8 @@ class VoiceNames:
                     fault = f"“{written}” is left out, as one voice speaks all of a character."
             except (BadInput, NotFound) as error:
                 fault = str(error)
-            told = Notice(f"{line.speaker}: {fault}", line.line_number)
-            notices[key, written] = told if fault else None
+            notice = Notice(f"{line.speaker}: {fault}", line.line_number)
+            notices[key, written] = notice if fault else None
         return found, list(filter(None, notices.values()))
 
     def _hint_at(self, written: str) -> str:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
-from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
 from studio.backends.base import Backend
 from studio.backends.espeak.espeak_voices import language_of_text
 from studio.dialog.model import (
@@ -111,4 +109,6 @@ def find_text_language(text: str) -> str | None:
 
 @cache
 def _load_identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

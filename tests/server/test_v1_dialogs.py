@@ -260,7 +260,7 @@ def test_a_doubtful_line_is_spoken_again_and_each_try_can_be_read_and_heard(
         url = f"/v1/dialogs/{dialog['id']}/segments/0/tries"
         sounds = [client.get(f"{url}/{number}") for number in (1, 2)]
         durations_s = [duration_s(one.content, "wav") for one in sounds]
-        assert durations_s[0] == pytest.approx(durations_s[1] + 2.0, abs=0.01)
+        assert durations_s[0] == pytest.approx(durations_s[1] + 2.0, abs=0.1)
         assert client.get(f"{url}/3").status_code == 404
         assert client.get(f"{url}/0").status_code == 404
         assert client.get(url.replace("/0/", "/7/") + "/1").status_code == 404
