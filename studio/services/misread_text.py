@@ -109,6 +109,6 @@ def find_text_language(text: str) -> str | None:
 
 @cache
 def _load_identifier() -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # noqa: PLC0415 - few texts need it
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
