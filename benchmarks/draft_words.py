@@ -45,7 +45,7 @@ _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SmallVoiceLine:
+class SpokenLine:
     """A line before it is resampled and levelled.
 
     Attributes:
@@ -64,25 +64,25 @@ class SmallVoiceLine:
         """The line as the draft voice's backend gives it, faded at the seams."""
         return finish_clip(_join(self.pieces), self.rate_hz, shift=self.shift)
 
-    def without(self, first: int, count: int) -> SmallVoiceLine:
+    def without(self, first: int, count: int) -> SpokenLine:
         """The line with words left out."""
         return self._splice(first, count, (), ())
 
-    def doubled(self, first: int, count: int) -> SmallVoiceLine:
+    def doubled(self, first: int, count: int) -> SpokenLine:
         """The line with words said twice."""
         end = first + count
         return self._splice(end, 0, self.words[first:end], self.pieces[first:end])
 
-    def exchanged(self, first: int, other: SmallVoiceLine, at: int, count: int) -> SmallVoiceLine:
+    def exchanged(self, first: int, other: SpokenLine, at: int, count: int) -> SpokenLine:
         """The line with as many words of another line of the same voice in their place."""
         end = at + count
         return self._splice(first, count, other.words[at:end], other.pieces[at:end])
 
     def _splice(
         self, first: int, count: int, words: Sequence[str], pieces: Sequence[Pcm]
-    ) -> SmallVoiceLine:
+    ) -> SpokenLine:
         end = first + count
-        return SmallVoiceLine(
+        return SpokenLine(
             (*self.words[:first], *words, *self.words[end:]),
             (*self.pieces[:first], *pieces, *self.pieces[end:]),
             self.rate_hz,
@@ -130,7 +130,7 @@ class WordSpeaker:
         *,
         language: str = "en",
         params: Mapping[str, float] | None = None,
-    ) -> SmallVoiceLine:
+    ) -> SpokenLine:
         """Speak a line as the draft voice of a speaker does.
 
         Args:
@@ -151,7 +151,7 @@ class WordSpeaker:
         )
         bounds = [0, *(starts[at] for at in begins[1:]), len(pcm)]
         pieces = tuple(pcm[a:b] for a, b in pairwise(bounds))
-        return SmallVoiceLine(words, pieces, self._rate_hz, shift)
+        return SpokenLine(words, pieces, self._rate_hz, shift)
 
     def _synthesize(self, utterance: Utterance) -> tuple[Pcm, dict[int, int]]:
         """The sound, and the first sample of each word by its place in the text."""
@@ -182,8 +182,8 @@ class WordSpeaker:
 
 
 def plant_fault(
-    line: SmallVoiceLine, other: SmallVoiceLine, kind: str, chance: random.Random
-) -> tuple[SmallVoiceLine, int, int]:
+    line: SpokenLine, other: SpokenLine, kind: str, chance: random.Random
+) -> tuple[SpokenLine, int, int]:
     """Plant one fault into a line.
 
     Args:

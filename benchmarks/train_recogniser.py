@@ -30,7 +30,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
-from benchmarks.draft_words import SmallVoiceLine, WordSpeaker, plant_fault
+from benchmarks.draft_words import SpokenLine, WordSpeaker, plant_fault
 from studio.audio.clip import STUDIO_RATE_HZ, Samples
 
 RATE_HZ, N_MELS, SUBSAMPLING = 16_000, 80, 3
@@ -75,7 +75,7 @@ class Vocabulary:
         return text.strip(",") + chance.choice(".?!")
 
 
-def letters_of(line: SmallVoiceLine) -> str:
+def letters_of(line: SpokenLine) -> str:
     """What is said, in the recogniser's letters."""
     return re.sub(r"[^a-z' ]", "", " ".join(line.words).lower())
 

@@ -86,7 +86,7 @@ export class VoicePicker {
     this.#speaker = speakers.find((one) => fold(one.name) === fold(name)) ?? null;
     if (!this.#speaker) return;
     for (const filter of FILTERS) if (filter !== "engine") filterField(filter).value = "";
-    this.#at = null;
+    [this.#at, this.#direction] = [null, 1];
     delete byId("voice-picker").dataset.heard;
     byId("voice-picker").querySelector(".swatch").style.background = safeColour(this.#speaker.colour);
     setText(byId("picker-title"), t`Voice for ${this.#speaker.name}`);
