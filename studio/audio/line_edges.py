@@ -19,7 +19,7 @@ _KEPT_BEFORE, _KEPT_BEHIND = 2, 3  # frames
 _RISE: Samples = np.linspace(0, 1, STUDIO_RATE_HZ // 200, dtype=np.float32)
 # Below the loudest frame. A soft fricative at an edge lies 30 to 40 dB below, the trained voices'
 # silence 55 and more.
-_SILENT_BELOW_DB = 45.0
+_SILENT_BELOW_DB = 42.0
 _SILENT_DB = -70.0  # however quiet the line is
 # At its beginning nobody knows how loud it is: its first vowel comes soon after such a frame.
 _SURELY_SOUND_DB = -45.0

@@ -118,10 +118,11 @@ def kokoro() -> Iterator[Backend]:
 
 def test_kokoros_lines_lie_as_close(open_studio: OpenStudio, kokoro: Backend) -> None:
     lines = [Speech(("Ida", "Tom")[at % 2], text) for at, text in enumerate(TEXTS)]
-    assert max(distances_of(job_of(open_studio, kokoro, *lines))) < 0.12
+    assert max(distances_of(job_of(open_studio, kokoro, *lines))) < 0.1
 
 
 def test_ten_voices_of_kokoro_are_within_a_decibel(kokoro: Backend) -> None:
+    kokoro.load(lambda _: None)  # a studio that had it has closed
     def measure_lufs(voice: str, *, is_evened: bool) -> float:
         meter = LoudnessMeter(true_peak=False)
         conditioning = kokoro.condition(Voice("Ida", preset=voice))

@@ -292,10 +292,10 @@ class SherpaBackend(DownloadableModel):
         voice_id = own.presets[preset] if own else self._catalogued.voice_ids.get(preset, 0)
         line = replace(self._line(request, voice, language), preset=preset, voice_id=voice_id)
         spoken = self._speak_pieces(model, pieces, line)
-        return self._even(spoken, preset) if request.is_evened else spoken
+        return self._level(spoken, preset if request.is_evened else "")
 
-    def _even(self, spoken: Iterator[Samples], preset: str) -> Iterator[Samples]:
-        """Bring a voice to `VOICE_LUFS`, where its own loudness is known."""
+    def _level(self, spoken: Iterator[Samples], preset: str) -> Iterator[Samples]:
+        """Bring a voice to `VOICE_LUFS`, where its own loudness is known; none is cut off."""
         own_lufs = self._catalogued.levels_lufs.get(preset, VOICE_LUFS)
         gain = np.float32(10 ** ((VOICE_LUFS - own_lufs) / 20))
         for samples in spoken:
