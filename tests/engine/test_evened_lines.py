@@ -123,6 +123,7 @@ def test_kokoros_lines_lie_as_close(open_studio: OpenStudio, kokoro: Backend) ->
 
 def test_ten_voices_of_kokoro_are_within_a_decibel(kokoro: Backend) -> None:
     kokoro.load(lambda _: None)  # a studio that had it has closed
+
     def measure_lufs(voice: str, *, is_evened: bool) -> float:
         meter = LoudnessMeter(true_peak=False)
         conditioning = kokoro.condition(Voice("Ida", preset=voice))
