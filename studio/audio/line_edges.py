@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from studio.audio.clip import STUDIO_RATE_HZ, Samples, silent
-from studio.errors import SpeechFailed
+from studio.errors import OutOfMemory, SpeechFailed
 
 _FRAME = STUDIO_RATE_HZ // 100
 _KEPT_BEFORE, _KEPT_BEHIND = 2, 3  # frames
@@ -50,6 +50,8 @@ def trim_edges(
                 yield sound
         if len(rest := line.finish()):
             yield rest
+    except OutOfMemory:
+        raise  # it is said again from its beginning
     except SpeechFailed:
         if len(line.held):
             yield line.held
