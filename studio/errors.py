@@ -68,7 +68,6 @@ class StudioError(Exception):
 
     @property
     def full_message(self) -> str:
-        """The message with whole paths, for the terminal and the log."""
         return super().__str__()
 
 
@@ -98,7 +97,6 @@ class ScriptError(BadInput):
     """
 
     def __init__(self, message: str, *, line: int | None = None, unit: str = "Line") -> None:
-        """Prefix the message with its place, so that it reads alone; JSON lists count by "Item"."""
         super().__init__(f"{unit} {line}: {message}" if line is not None else message)
         self.line = line
 

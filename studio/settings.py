@@ -337,7 +337,6 @@ class Settings(BaseSettings):
 
     @property
     def is_space(self) -> bool:
-        """Whether this runs as a Hugging Face Space."""
         return self.space_id is not None
 
     def keeps_in(self, storage: Path) -> bool:

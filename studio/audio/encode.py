@@ -215,7 +215,6 @@ class StreamEncoder:
     """
 
     def __init__(self, audio_format: AudioFormat, *, channels: int = 1) -> None:
-        """Begin a stream; `finish` or `close` frees the encoder."""
         self._format = audio_format
         self._channels = channels
         self._written = bytearray()
@@ -327,7 +326,6 @@ class Tempo:
     """Stretches mono float32 at the studio's rate in time, chunk by chunk."""
 
     def __init__(self, speed: float) -> None:
-        """Begin; `speed` 2 takes half the time, within `MIN_SPEED` to `MAX_SPEED`."""
         assert MIN_SPEED <= speed <= MAX_SPEED
         self._samples = 0
         self._graph: Any = _build_graph(speed) if speed != 1.0 else None

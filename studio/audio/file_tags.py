@@ -88,7 +88,6 @@ class Cover:
 
     @property
     def media_type(self) -> str:
-        """Its media type."""
         return _COVER_CODECS[self.image[0]][1]
 
 
@@ -182,7 +181,6 @@ class FileTags:
 
     @property
     def comment(self) -> str:
-        """That the speech is synthetic, and what made it."""
         return f"Synthetic speech, made with {', '.join(self.engines)}." if self.engines else ""
 
     def fields(self) -> dict[str, str]:

@@ -60,9 +60,6 @@ def identify_scene(timeline: Timeline, speakers: Mapping[int, str], mastering: M
     """A digest of all that a scene's level depends on.
 
     A take never changes in its file, which size and time tell apart from another of that name.
-
-    Raises:
-        StorageFailed: A take is gone.
     """
     spans: list[tuple[object, ...]] = []
     for span in timeline.spans():

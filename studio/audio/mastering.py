@@ -199,7 +199,6 @@ class Mastering:
 
     @property
     def is_none(self) -> bool:
-        """Whether nothing is changed."""
         return self.target is None and not self.even_voices
 
 
@@ -271,7 +270,6 @@ def plan_master(
 
     Raises:
         BadInput: The scene is too quiet or too short to have a loudness.
-        StorageFailed: A take can't be read.
     """
     if wish.is_none:
         return NO_MASTERING
@@ -360,7 +358,6 @@ class Mixdown:
     """The scene's 16-bit samples, mono; any part of them is read without what stands before it."""
 
     def __init__(self, file: IO[bytes], n_samples: int) -> None:
-        """Read from a file of s16le; made by `open_mixdown`."""
         self._file = file
         self.n_samples = n_samples
 

@@ -160,7 +160,6 @@ class Scene:
         Raises:
             BadInput: The suffix is no format, or the scene is too quiet or short for a loudness.
             Conflict: It has no sound yet.
-            StorageFailed: It can't be read or written, or there is no room.
         """
         if self.timeline.n_samples == 0:
             raise Conflict("Nothing has been spoken yet, so there is nothing to save.")

@@ -27,14 +27,12 @@ class StreamResume:
     def __init__(
         self, deliver: Callable[[Samples], object], delivered: Iterable[Samples] = ()
     ) -> None:
-        """Begin a try; `delivered` was passed on by earlier ones."""
         self.chunks: list[Samples] = list(delivered)
         self._deliver = deliver
         self.begin()
 
     @property
     def delivered_s(self) -> float:
-        """Seconds that were passed on."""
         return sum(map(len, self.chunks)) / STUDIO_RATE_HZ
 
     def begin(self) -> None:

@@ -73,10 +73,6 @@ def export_tracks(
         master: What becomes of the level.
         form: Its chapters and title.
         on_progress: Told while the scene is laid out, and then while the tracks are written.
-
-    Raises:
-        BadInput: There is no audio, too much of it, or there are pauses without end.
-        StorageFailed: A take can't be read, or there is no room, or the zip can't be written.
     """
     check_size(timeline, path, _BYTES_PER_SAMPLE)
     tracks = _group_tracks(timeline, captions)

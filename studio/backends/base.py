@@ -43,12 +43,10 @@ class Param:
 
     @property
     def range(self) -> str:
-        """Its range, in words."""
         return f"{self.minimum:g} to {self.maximum:g}"
 
     @property
     def is_whole(self) -> bool:
-        """Whether its values are whole numbers."""
         return all(float(one).is_integer() for one in (self.minimum, self.step))
 
 
@@ -145,7 +143,6 @@ class Capabilities:
 
     @property
     def line_params(self) -> tuple[Param, ...]:
-        """What a line may set: the model's parameters, and a speed in any case."""
         return self.params if self.has_own_speed else (*self.params, SPEED)
 
     @property
@@ -406,7 +403,6 @@ class WeightFile:
 
     @property
     def download_bytes(self) -> int:
-        """From its first place."""
         return sum(one.packed_bytes for one in self.places[:1]) or self.size_bytes
 
 

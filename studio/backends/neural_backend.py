@@ -78,7 +78,6 @@ class NeuralBackend(ABC, Generic[ModelT]):
     _takes_int8 = False
 
     def __init__(self, options: BackendOptions, source: str, needs: Sequence[str]) -> None:
-        """Load nothing yet; `source` and `needs` are those of `fetch_weights`."""
         self._options = options
         self._batch = options.batch
         self._source = source
@@ -110,7 +109,6 @@ class NeuralBackend(ABC, Generic[ModelT]):
 
     @property
     def weight_sources(self) -> tuple[WeightSource, ...]:
-        """Where its weights come from."""
         return (WeightSource(self._source, tuple(self._needs)),)
 
     def fetch(self, progress: Callable[[LoadProgress], None]) -> Path:

@@ -99,7 +99,6 @@ class Offer:
 
     @property
     def ready(self) -> bool:
-        """Whether it can speak without network."""
         return self.unavailable is None and self.to_fetch is None
 
 

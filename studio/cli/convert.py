@@ -26,7 +26,6 @@ def run_convert(arguments: argparse.Namespace) -> int:
 
     Raises:
         BadInput: The script can't be read, or no format is known for the output.
-        StorageFailed: The output can't be written.
     """
     check_script(arguments)
     output: Path = arguments.output

@@ -27,7 +27,6 @@ def run_judge(arguments: argparse.Namespace, open_studio: Callable[[], Studio]) 
     Raises:
         NotFound: There is no such project.
         BadInput: Several have that name, or it has too few takes.
-        Conflict: Another studio has it open.
     """
     with open_studio() as studio:
         chosen = _find_project(studio.projects.list_summaries(), arguments.project)

@@ -425,7 +425,6 @@ class ProgressBar:
     def __init__(
         self, stream: TextIO, *, quiet: bool = False, width: int = 30, of: str = "segments"
     ) -> None:
-        """Show it on a stream, as wide as that many signs; `of` is what is counted."""
         self._of = of
         self._stream = stream
         self._shown = stream.isatty() and not quiet
@@ -467,11 +466,7 @@ def _watch(job: Job, studio: Studio, bar: ProgressBar) -> None:
 
 
 def _check_saved(job: Job, folder: Path) -> None:
-    """Check that the render wasn't stopped for lack of room.
-
-    Raises:
-        StorageFailed: It was; its folder stays.
-    """
+    """Check that the render wasn't stopped for lack of room."""
     saved = sum(record.path is not None for record in job.records)
     if job.fatal_message is not None and any(one.fault == "DiskFull" for one in job.records):
         raise _Kept(

@@ -45,7 +45,6 @@ class ServerConfig:
 
     @property
     def is_space(self) -> bool:
-        """Whether it runs as a Hugging Face Space."""
         return self.space_port is not None
 
     @property
@@ -55,7 +54,6 @@ class ServerConfig:
 
     @property
     def all_hosts(self) -> tuple[str, ...]:
-        """The allowed host names, with that of a root path that is a URL."""
         own = urlsplit(self.root_path).hostname
         return self.allowed_hosts if own is None else (*self.allowed_hosts, own)
 
@@ -95,7 +93,6 @@ class ServeArguments:
 
     @property
     def is_shared(self) -> bool:
-        """Whether strangers use it, each in a workspace of their own."""
         return self.share or self.config.is_space
 
     @classmethod

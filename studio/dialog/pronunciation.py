@@ -94,11 +94,9 @@ class PronunciationRules:
     """
 
     def __init__(self, entries: Iterable[Pronunciation] = ()) -> None:
-        """Take entries from `check_pronunciations`; disabled ones are ignored."""
         self._entries = {one.written: one for one in entries if one.enabled}
 
     def __eq__(self, other: object) -> bool:
-        """Whether both have the same enabled entries; known at once of the same rules."""
         return self is other or (
             isinstance(other, PronunciationRules) and self._entries == other._entries
         )
@@ -180,7 +178,6 @@ class PronunciationRules:
 
     @cached_property
     def _leaves_out(self) -> bool:
-        """Whether an entry omits its word, so that much text may become a few characters."""
         return not all(one.spoken for one in self._entries.values())
 
     @cached_property

@@ -135,7 +135,6 @@ class _Endings(Generic[_Value]):
     def __init__(
         self, values: Mapping[str, _Value], form: Callable[[str], str], *, is_whole: bool = True
     ) -> None:
-        """Take words; unless they are whole, they may end within a word."""
         self._values = {word[::-1]: value for word, value in values.items()}
         self._sorted = sorted(self._values)
         self._is_whole = is_whole
@@ -201,7 +200,6 @@ class _Ending(dict[str, "_Ending[_Value]"], Generic[_Value]):
         size: int = 0,
         shorter: _Ending[_Value] | None = None,
     ) -> None:
-        """Take the first symbol; the ending, reversed, and its symbols; the next shorter state."""
         self._endings = endings
         self._symbol = symbol
         self._reversed = written

@@ -217,12 +217,10 @@ class BackendQueue:
 
     @property
     def in_flight(self) -> int:
-        """The number of segments in flight."""
         return len(self.turns)
 
     @property
     def waiting(self) -> int:
-        """The number of segments that wait for a slot."""
         return len(self.scheduler) + len(self.oom_retries)
 
     @property

@@ -41,7 +41,6 @@ class BusyTime:
 
     @property
     def total_s(self) -> float:
-        """Seconds so far."""
         with self._lock:
             return self._ended_s + (self._measure_span_s() if self._n_spoken else 0.0)
 

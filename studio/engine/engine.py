@@ -36,7 +36,6 @@ class EngineLoop:
     """An asyncio loop that runs from `start` to `close`."""
 
     def __init__(self, name: str = "engine") -> None:
-        """Create the loop, whose thread has a name; it isn't running yet."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -283,12 +282,7 @@ class Engine:
         self._loop.call(lambda: None)
 
     def load(self, name: str) -> None:
-        """Load a backend's model now.
-
-        Raises:
-            ModelUnavailable: It can't be loaded here.
-            Cancelled: The load was stopped.
-        """
+        """Load a backend's model now."""
         self._loop.run(self.models.get_manager(name).load())
 
     def cancel_load(self, name: str) -> bool:
@@ -296,21 +290,11 @@ class Engine:
         return self._loop.call(self.models.get_manager(name).cancel_load)
 
     def unload(self, name: str) -> None:
-        """Unload a backend's model now.
-
-        Raises:
-            ModelInUse: A job is using it.
-        """
+        """Unload a backend's model now."""
         self._loop.run(self.models.get_manager(name).unload())
 
     def remove_weights(self, name: str) -> None:
-        """Unload a backend's model and delete its weights.
-
-        Raises:
-            BadInput: It has none that the studio downloaded.
-            ModelInUse: A job is using it.
-            Conflict: It is being downloaded.
-        """
+        """Unload a backend's model and delete its weights."""
         self.downloads.check_removable(name)
         self.unload(name)
         self.downloads.remove(name)
@@ -320,7 +304,6 @@ class Engine:
         """Check that a backend may be chosen.
 
         Raises:
-            SettingError: There is no such backend.
             ModelUnavailable: It can't run here.
         """
         reason = self.models.get_manager(name).backend.unavailable()
@@ -420,8 +403,6 @@ class Render:
         """Submit the job to the engine; with `listen`, it goes before the others.
 
         Raises:
-            LimitReached: The visitor's limits don't allow it for now; the folder is deleted.
-            NotAllowed: A visitor's job would need a download; the folder is deleted.
             Cancelled: It was stopped before.
         """
         with self._lock:

@@ -20,7 +20,6 @@ class EventLog(Generic[T]):
     """
 
     def __init__(self, max_items: int | None = None, first_seq: int = 0) -> None:
-        """Start empty and open; the first item has the number after `first_seq`."""
         # Guards the fields below; followers in threads wait on it.
         self._changed = threading.Condition()
         self._max_items = max_items
@@ -32,17 +31,14 @@ class EventLog(Generic[T]):
 
     @property
     def seq(self) -> int:
-        """The number of the latest item."""
         return self._seq
 
     @property
     def subscriber_count(self) -> int:
-        """How many event loops' readers follow now."""
         return len(self._wakers)
 
     @property
     def closed(self) -> bool:
-        """Whether the feed is complete."""
         return self._closed
 
     @property

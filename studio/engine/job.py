@@ -100,7 +100,6 @@ class SegmentTry:
 
     @property
     def message(self) -> str:
-        """All issues as one text."""
         return " ".join(issue.message for issue in self.issues)
 
 
@@ -171,12 +170,10 @@ class SegmentRecord:
 
     @property
     def is_final(self) -> bool:
-        """Whether it has been saved, has failed or was cancelled."""
         return self.state in FINAL_STATES
 
     @property
     def has_audio(self) -> bool:
-        """Whether its audio is in a file or in memory."""
         return self.path is not None or self.clip is not None
 
     @property
@@ -301,7 +298,6 @@ class Job:
     def __init__(
         self, job_id: str, order: JobSpec, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Create the records of a plan's segments; `job_id` is unique."""
         self.job_id = job_id
         self.spec = order
         self.state = JobState.RUNNING
@@ -326,7 +322,6 @@ class Job:
 
     @property
     def n_open(self) -> int:
-        """How many segments are neither saved, nor failed or cancelled."""
         return self._open
 
     @property
@@ -569,7 +564,6 @@ class SegmentIssues:
 
     @property
     def message(self) -> str:
-        """All issues as one text."""
         return " ".join(doubt.message for doubt in self.issues)
 
 
@@ -732,7 +726,6 @@ class SegmentAudio:
     """The audio of a segment as it is when playback starts: saved, silent, or generated live."""
 
     def __init__(self, record: SegmentRecord) -> None:
-        """Open a segment; nothing is read yet."""
         self._record = record
         # The log before the path: once the log is replaced, the path is set.
         self._live, self._path, self._clip = record.live, record.path, record.clip
@@ -749,11 +742,7 @@ class SegmentAudio:
         return made and not self.is_withdrawn
 
     async def stream(self) -> AsyncIterator[Samples]:
-        """Yield float32 [samples] at the studio's rate, as soon as they are generated.
-
-        Raises:
-            StorageFailed: Its file is missing or broken.
-        """
+        """Yield float32 [samples] at the studio's rate, as soon as they are generated."""
         segment = self._record.segment
         if self._clip is not None:
             yield self._clip.samples

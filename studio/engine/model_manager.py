@@ -79,7 +79,6 @@ class EvictionPolicy:
 
     @property
     def active(self) -> bool:
-        """Whether idle models are unloaded."""
         return self.enabled and self.idle_timeout_s > 0
 
 
@@ -154,7 +153,6 @@ class ModelLoad:
     def __init__(
         self, backend: LoadableModel, listeners: list[LoadListener], clock: Callable[[], float]
     ) -> None:
-        """Prepare; `listeners` get the progress at most once a second, in the thread."""
         self.latest: LoadProgress | None = None
         self.waiting = 0
         self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -174,7 +172,6 @@ class ModelLoad:
         """Load the model; runs in a thread.
 
         Raises:
-            ModelUnavailable: It can't be loaded here.
             Cancelled: The load was stopped, and the model isn't loaded.
         """
         self._raise_if_stopped()
@@ -251,17 +248,14 @@ class ModelManager(Generic[Model]):
 
     @property
     def state(self) -> ModelState:
-        """The model's state now."""
         return self._state
 
     @property
     def active(self) -> int:
-        """Leases held now."""
         return self._active
 
     @property
     def progress(self) -> LoadProgress | None:
-        """The progress of the load, or the reason why the last one failed."""
         return self._loading.latest if self._loading is not None else self._failure
 
     @property
@@ -280,7 +274,6 @@ class ModelManager(Generic[Model]):
 
     @property
     def last_used_s(self) -> float:
-        """Time of the last use, on the manager's clock."""
         return self._last_used_s
 
     def touch(self) -> None:

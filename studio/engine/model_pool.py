@@ -100,7 +100,6 @@ class ModelPool(Generic[Model]):
 
     @property
     def policy(self) -> EvictionPolicy:
-        """The current policy."""
         return self._policy
 
     def set_idle_timeout(self, idle_timeout_s: float) -> None:
@@ -223,11 +222,7 @@ class ConditioningCache:
         self.n_read = 0
 
     def get(self, backend: Backend, voice: Voice) -> Conditioning:
-        """The conditioning of a voice; the loaded backend computes it if it isn't cached.
-
-        Raises:
-            SampleRejected: The backend can't use the sample. Failures aren't cached.
-        """
+        """The conditioning of a voice; the loaded backend computes it if it isn't cached."""
         key = _build_cache_key(backend, voice)
         with self._lock:
             kept = self._cache.get(key)
@@ -309,7 +304,6 @@ class ConditioningStore:
     """
 
     def __init__(self, folder: Path, *, max_bytes: int = MAX_STORED_BYTES) -> None:
-        """Store at most `max_bytes` in a folder, which is created when it is needed."""
         self._folder = folder
         self._max_bytes = max_bytes
         # Held while the folder is trimmed, so that one thread does it at a time.

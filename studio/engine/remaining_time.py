@@ -84,7 +84,6 @@ class RemainingTime:
 
     @property
     def knows_too_little(self) -> bool:
-        """Whether too few lines have ended for an estimate."""
         return self._n_done < MIN_LINES
 
     def estimate_s(self, at_s: float) -> float | None:

@@ -128,12 +128,10 @@ class Renderer:
 
     @property
     def in_flight(self) -> int:
-        """Segments being generated now, on all backends."""
         return sum(lane.in_flight for lane in self._queues.values())
 
     @property
     def queued(self) -> int:
-        """Segments waiting for a slot, on all backends."""
         return sum(lane.waiting for lane in self._queues.values())
 
     def measure_silence_s(self, backend_name: str) -> float:

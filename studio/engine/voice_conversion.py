@@ -26,7 +26,6 @@ class VoiceConverter:
     """Converts recordings on the engine's event loop, where its method is called."""
 
     def __init__(self, models: ModelPool, conditioning: ConditioningCache) -> None:
-        """Convert with the backends in `models`."""
         self._models = models
         self._conditioning = conditioning
         # One at a time on all backends, as each may need as much memory as a long line.
@@ -47,10 +46,6 @@ class VoiceConverter:
         Raises:
             BadInput: The backend can't convert voices.
             EngineBusy: Too many conversions are waiting.
-            AudioRejected: The recording is too short or too long.
-            SampleRejected: The backend can't use the voice's sample.
-            ModelUnavailable: The backend can't be loaded.
-            OutOfMemory: The device has no room for it.
             Cancelled: `is_stopped` returned true.
         """
         manager = self._models.get_manager(backend_name)

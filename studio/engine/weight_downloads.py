@@ -93,7 +93,6 @@ class WeightDownloads:
             then: Called in the download's thread once all is here.
 
         Raises:
-            SettingError: There is no such backend.
             BadInput: It has nothing to download.
         """
         backend = self._managed(name)
@@ -121,7 +120,6 @@ class WeightDownloads:
         """Stop a download, or end its pause, and delete what has come.
 
         Raises:
-            SettingError: There is no such backend.
             BadInput: It has nothing to download.
         """
         self._managed(name)
@@ -137,7 +135,6 @@ class WeightDownloads:
         """Check that a backend's weights may be deleted.
 
         Raises:
-            SettingError: There is no such backend.
             BadInput: It has none that the studio downloaded.
             Conflict: It is being downloaded.
         """
@@ -157,7 +154,6 @@ class WeightDownloads:
         Raises:
             BadInput, Conflict: As `check_removable`.
             ModelInUse: It is loaded or being loaded.
-            StorageFailed: The system forbids it.
         """
         self.check_removable(name)
         manager = self._models.get_manager(name)

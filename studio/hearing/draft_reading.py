@@ -95,7 +95,6 @@ class DraftReader:
     """Reads texts with eSpeak NG, in a process of its own; from any thread."""
 
     def __init__(self, *, workers: int = 1) -> None:
-        """Find eSpeak NG; its process starts with the first text."""
         package = find_package()
         self._languages = Languages(package.folder / "espeak-ng-data")
         self._pool = WorkerPool(lambda: EspeakWorker(package), size=workers)

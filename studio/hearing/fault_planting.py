@@ -36,7 +36,6 @@ class Fault(StrEnum):
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
         return _LABELS[self]
 
 

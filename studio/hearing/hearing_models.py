@@ -105,7 +105,6 @@ class HearingModels:
 
         Raises:
             ModelUnavailable: None is installed for the language, or it can't be loaded.
-            AudioRejected: The recogniser fails at this recording.
             Cancelled: `cancelled` became true, or this was closed.
         """
         model = self.find(language)
@@ -123,8 +122,6 @@ class HearingModels:
         """As the function of this name, by the Whisper of this machine; None where there is none.
 
         Raises:
-            ModelUnavailable: Its files are broken.
-            AudioRejected: It fails at this recording.
             Cancelled: This was closed.
         """
         models = (one for one in self.catalogue.values() if one.family == "whisper")

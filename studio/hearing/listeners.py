@@ -49,7 +49,6 @@ class Listener(DownloadableModel):
 
         Raises:
             ModelUnavailable: The package or the weights are missing or broken.
-            Cancelled: `progress` raised it.
         """
         if self._loaded is not None:
             return

@@ -75,7 +75,6 @@ class Recogniser(Listener):
             cancelled: Polled before each piece.
 
         Raises:
-            ModelUnavailable: It isn't loaded.
             AudioRejected: The model fails at this recording.
             Cancelled: `cancelled` became true.
         """
@@ -182,7 +181,6 @@ def identify_language(model: HearingModel, clip: Clip) -> str | None:
     It is loaded for this one: samples come seldom, and it takes hundreds of megabytes.
 
     Raises:
-        ModelUnavailable: Its files are broken.
         AudioRejected: It fails at this recording.
     """
     folders = find_folders(model)

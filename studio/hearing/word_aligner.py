@@ -58,7 +58,6 @@ class WordAligner:
     """
 
     def __init__(self, *, idle_s: float = IDLE_S) -> None:
-        """Start nothing yet; without a take for `idle_s` the process ends."""
         self._idle_s = idle_s
         self._lock = threading.Lock()  # guards all below, and is held while a take is aligned
         self._process: subprocess.Popen[bytes] | None = None
@@ -68,7 +67,6 @@ class WordAligner:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has a process."""
         return self._process is not None
 
     def unavailable(self) -> str | None:

@@ -65,7 +65,6 @@ class WordChecker:
     """Checks takes with the recognisers of this machine; from any thread."""
 
     def __init__(self, recognisers: HearingModels, aligner: WordAligner | None = None) -> None:
-        """Start nothing yet; without an aligner, and its readings, marks aren't weighed."""
         self._recognisers = recognisers
         self._aligner = aligner
         self._sounds = EspeakSounds()
@@ -75,7 +74,6 @@ class WordChecker:
 
     @property
     def is_able(self) -> bool:
-        """Whether any recogniser is installed. Cheap."""
         return self._recognisers.find(None) is not None
 
     def can_check(self, spoken: ExpectedText) -> bool:
@@ -85,12 +83,7 @@ class WordChecker:
     def check(
         self, clip: Clip, spoken: ExpectedText, cancelled: Callable[[], bool] = lambda: False
     ) -> WordCheck:
-        """Recognise a take and compare it with its text.
-
-        Raises:
-            ModelUnavailable: The recogniser can't be loaded, or was unloaded meanwhile.
-            Cancelled: `cancelled` became true.
-        """
+        """Recognise a take and compare it with its text."""
         if not has_words(spoken.text):
             return WordCheck("", "", note="Its text has no words that could be checked.")
         model = self._recognisers.find(spoken.language)

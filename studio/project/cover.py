@@ -44,7 +44,6 @@ def save_project_cover(folder: ProjectFolder, cover: Cover | None) -> None:
     """Keep an image as the cover, or none.
 
     Raises:
-        BadInput: It is no JPEG or PNG image, or too large.
         StorageFailed: It can't be written; the earlier one stays.
     """
     path = folder.root / COVER_FILE

@@ -82,7 +82,6 @@ class Delta:
 
     @property
     def affects_speakers(self) -> bool:
-        """Whether the speakers or their voices may have changed."""
         return not _VOICE_FIELDS.isdisjoint(self.fields) or any(
             before is None or after is None or "speaker" in after
             for before, after in self.lines.values()

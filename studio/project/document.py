@@ -169,7 +169,6 @@ class Document:
 
     @property
     def gaps(self) -> Gaps:
-        """The gaps between its lines."""
         return Gaps(self.settings.gap_s, gaps_before(self.characters))
 
     @property

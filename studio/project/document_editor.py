@@ -202,7 +202,6 @@ class DocumentEditor:
         Raises:
             EditConflict: Others changed the same since `base_rev`.
             BadInput, NotFound, Conflict: As `apply_edits`.
-            StorageFailed: They can't be saved; nothing changed.
         """
         core = self._state
         if author.edit_id in self._state.edit_ids:
@@ -219,8 +218,6 @@ class DocumentEditor:
 
         Raises:
             EditConflict: Others changed the project since `base_rev`.
-            BadInput: It is too much for a project.
-            StorageFailed: It can't be saved; nothing changed.
         """
         core = self._state
         if author.edit_id in self._state.edit_ids:
@@ -241,12 +238,7 @@ class DocumentEditor:
         return self._record(after, author)
 
     def rename(self, name: str) -> EditEvent:
-        """Rename the project, which is no step of undo.
-
-        Raises:
-            BadInput: The name is invalid.
-            StorageFailed: It can't be saved.
-        """
+        """Rename the project, which is no step of undo."""
         after = replace(self._state.document, name=clean_project_name(name))
         self._state.record(after, STUDIO_AUTHOR, EntryKind.MADE)
         news = EditEvent(self._state.rev, "", fields=("name",))
@@ -264,8 +256,6 @@ class DocumentEditor:
         Raises:
             Conflict: There is none.
             EditConflict: It is somebody else's, and newer than `base_rev`, or not wanted.
-            BadInput: What comes back is too much with what there is now.
-            StorageFailed: It can't be saved; nothing changed.
         """
         history = self._state.history
         if author.edit_id in self._state.edit_ids:

@@ -150,7 +150,6 @@ class DocumentDraft:
 
         Raises:
             NotFound: There is no line `after`.
-            BadInput: They are too many.
         """
         if after is not None:
             self.get_line(after)

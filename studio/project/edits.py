@@ -72,19 +72,13 @@ class TakeInfo(Protocol):
     """A take as edits need it."""
 
     @property
-    def take_id(self) -> str:
-        """Its id."""
-        ...
+    def take_id(self) -> str: ...
 
     @property
-    def line_id(self) -> str:
-        """Whose it is."""
-        ...
+    def line_id(self) -> str: ...
 
     @property
-    def seed(self) -> int:
-        """What it was made with."""
-        ...
+    def seed(self) -> int: ...
 
     @property
     def source(self) -> str | None:

@@ -638,7 +638,6 @@ def import_audio(folder: ProjectFolder, name: str, file: BinaryIO) -> str:
     Raises:
         BadInput: The name is invalid.
         AudioRejected: It can't be decoded or is too large; nothing is stored.
-        StorageFailed: It can't be written.
     """
     path = PurePath(check_audio_name(name))
     arriving = folder.root / AUDIO_FOLDER / f".{secrets.token_hex(8)}.part"

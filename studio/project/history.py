@@ -87,11 +87,6 @@ class Journal:
     """
 
     def __init__(self, path: Path, disk: Disk) -> None:
-        """Open or create a journal; a torn end is truncated.
-
-        Raises:
-            StorageFailed: It can't be read or written.
-        """
         self._path = path
         self._disk = disk
         self.damaged_copy: Path | None = None
@@ -106,7 +101,6 @@ class Journal:
 
     @property
     def size_bytes(self) -> int:
-        """The offset of the next entry."""
         return self._size
 
     def append(self, entry: Entry) -> int:
@@ -250,9 +244,6 @@ def is_intact(path: Path, known_bytes: int = 0, known_rev: int = 0) -> bool:
         path: The journal.
         known_bytes: The snapshot's place in it, 0 without a snapshot.
         known_rev: The snapshot's revision.
-
-    Raises:
-        FormatNewer: A newer studio wrote one of the lines.
     """
     start, before = 0, b""
     rev, is_placed = (None, False) if known_bytes else (known_rev, True)

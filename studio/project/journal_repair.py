@@ -77,7 +77,6 @@ class Recovery:
 
     @property
     def latest_at_s(self) -> float:
-        """The time of the latest change that is left."""
         return float(self.entries[-1].entry["at"]) if self.entries else self.last_at_s
 
     def restart(self, lost: int) -> None:
@@ -112,7 +111,6 @@ def recover_document(path: Path, known: Document, known_bytes: int, known_rev: i
         known_rev: The revision at that offset.
 
     Raises:
-        FormatNewer: A newer studio wrote one of the entries.
         OSError: It can't be read.
     """
     pieces = list(read_pieces(path))

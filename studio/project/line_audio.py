@@ -87,11 +87,7 @@ async def open_line_audio(session: ProjectSession, line_id: str) -> LineAudio:
 
 
 def compute_peaks(path: Path, bins: int) -> list[int]:
-    """The lowest and highest sample of each of `bins` parts of a take, -128 to 127, alternating.
-
-    Raises:
-        StorageFailed: The take can't be read.
-    """
+    """The lowest and highest sample of each of `bins` parts of a take, -128 to 127, alternating."""
     timeline = lay_out([TakePart(0, path)])
     n_bins = max(1, min(bins, timeline.n_samples))
     starts = np.linspace(0, timeline.n_samples, n_bins, endpoint=False).astype(np.intp)

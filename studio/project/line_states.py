@@ -52,7 +52,6 @@ class VoiceOutliers:
         take_store: TakeStore,
         find_line: Callable[[str], ProjectLine | None] = lambda _: None,
     ) -> None:
-        """Start with no baselines; lines are found by their ids."""
         self._take_store = take_store
         self._find_line = find_line
         self._baselines: dict[VoiceKey, tuple[int, VoiceBaseline | None]] = {}
@@ -175,7 +174,6 @@ class LineStates:
 
     @property
     def context(self) -> RenderContext:
-        """What all lines depend on."""
         return self._context or self._core.voice_resolver.get_context(self._document)
 
     def get_key(self, line: ProjectLine) -> str:
@@ -421,17 +419,14 @@ class ProjectState:
 
     @property
     def document(self) -> Document:
-        """The current document."""
         return self.history.document
 
     @property
     def rev(self) -> int:
-        """Rises with each edit."""
         return self.history.marks.rev
 
     @property
     def line_states(self) -> LineStates:
-        """The current states of the lines."""
         return LineStates(self, self.document)
 
     def line(self, line_id: str) -> ProjectLine:

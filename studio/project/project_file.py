@@ -165,7 +165,6 @@ def unpack(
 
     Raises:
         BadInput: It isn't a project's file, is damaged, or too large.
-        StorageFailed: The disk has no room.
     """
     try:
         members = list(_check_members(archive, MAX_BYTES if max_bytes is None else max_bytes))

@@ -40,7 +40,6 @@ class ReclaimableProject:
 
     @property
     def total(self) -> DiskUsage:
-        """The sum of both."""
         return self.takes + self.recordings
 
 

@@ -90,7 +90,6 @@ class ProjectRenderer:
         """Render lines without a take or with a stale one; matching takes are chosen.
 
         Raises:
-            NotFound: A line was deleted.
             BadInput: `again` without lines.
             StorageFailed: The queue can't be saved; nothing is started.
         """

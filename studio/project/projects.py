@@ -114,8 +114,6 @@ class OpenProjects:
             place: Finds its folder; may raise if there is none.
 
         Raises:
-            Conflict: Another studio has it open.
-            EngineBusy: All projects have been closed.
             StorageFailed: It can't be read.
         """
         with self.only_one(project_id):
@@ -323,7 +321,6 @@ class Projects:
 
     @property
     def waits_for_room(self) -> bool:
-        """Whether a render waits for room on the disk."""
         return any(session.waits_for_room for session in self._open.list())
 
     def find_colour(self, name: str) -> str | None:
@@ -370,10 +367,6 @@ class Projects:
             max_bytes: Limit of the unpacked size; None for as much as there is room for.
             charge_voices: Called with how many voices it has, whose recordings are decoded; may
                 refuse them by raising.
-
-        Raises:
-            BadInput: It is damaged, or too large.
-            StorageFailed: It can't be written; the project isn't created.
         """
         archive = open_archive(file)
         if archive is None:

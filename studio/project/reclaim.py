@@ -27,12 +27,10 @@ class ReclaimableSpace:
 
     @property
     def takes(self) -> DiskUsage:
-        """The takes of all projects."""
         return sum((one.takes for one in self.projects), DiskUsage())
 
     @property
     def recordings(self) -> DiskUsage:
-        """The unused recordings of all projects, recorded takes included."""
         return sum((one.recordings for one in self.projects), DiskUsage())
 
 
@@ -51,9 +49,6 @@ def reclaim_space(
         projects: All projects of a workspace.
         project_ids: Projects whose takes are deleted; None for all.
         trash: Whether removed projects are deleted for good, too.
-
-    Raises:
-        StorageFailed: The trash can't be emptied.
     """
     emptied = projects.trash.empty() if trash else DiskUsage()
     freed: list[ReclaimableProject] = []

@@ -108,9 +108,6 @@ class VoiceFingerprints:
             document: Has the speakers and the cast.
             can: Of the backend.
             engine_voices: Its own voices that are chosen for names, by their keys.
-
-        Raises:
-            StorageFailed: The library can't be read.
         """
         by_name, instructed = can.builtin_by_name, can.instructions
         speakers = self._library.list()
@@ -449,7 +446,6 @@ class VoiceResolver:
     """Resolves voices and backends, and caches the render context. Under the session's lock."""
 
     def __init__(self, tools: ProjectDeps, *, evens_lines: bool = True) -> None:
-        """Resolve for a project; `evens_lines` is that of its casts."""
         self._deps = tools
         self._evens_lines = evens_lines
         self._voices = VoiceFingerprints(tools.library)
@@ -470,9 +466,6 @@ class VoiceResolver:
 
         Returns:
             The context before and now; the same object if nothing changed.
-
-        Raises:
-            StorageFailed: The library can't be read.
         """
         previous, context = (
             self._context,
@@ -566,9 +559,6 @@ class VoiceResolver:
 
         Those who were there before keep theirs. Where the project knows as many names as it may,
         new characters choose by their own.
-
-        Raises:
-            StorageFailed: The library can't be read.
         """
         document = self._cast_by_lines(document, before)
         known = _find_new_names(document, before)
@@ -617,11 +607,7 @@ class VoiceResolver:
         return draft.finish()
 
     def find_notices(self, document: Document, dialog: Dialog) -> tuple[Notice, ...]:
-        """Notices about how the voices would speak a dialog, with line numbers.
-
-        Raises:
-            StorageFailed: The library can't be read.
-        """
+        """Notices about how the voices would speak a dialog, with line numbers."""
         can, whole = self.find_backend(document).capabilities, dialog
         cast = self.build_cast(document).freeze()
         spoken = PronunciationRules(document.pronunciations.values()).spoken

@@ -83,12 +83,10 @@ class LineJob:
 
     @property
     def line_id(self) -> str:
-        """The line's id."""
         return self.spec.line.line_id
 
     @property
     def job(self) -> Job:
-        """The job, with its segments and their states."""
         return self.render.job
 
     @property
@@ -133,7 +131,6 @@ class LineJob:
 
     @property
     def is_begun(self) -> bool:
-        """Whether the engine has begun to generate it."""
         waiting = (SegmentState.PLANNED, SegmentState.QUEUED)
         return any(record.state not in waiting for record in self.job.records)
 
@@ -161,10 +158,6 @@ def write_take(line_job: LineJob, take_store: TakeStore, others: Sequence[Take] 
         line_job: Its job, which has ended.
         take_store: Where it is saved.
         others: Takes of the line. If one of them sounds the same, it is returned and none is saved.
-
-    Raises:
-        StorageFailed: It can't be written, or its segments are missing.
-        DiskFull: There is no room for it; it can be saved later.
     """
     spec, records, line = line_job.spec, line_job.job.records, line_job.spec.line
     audio: Path | Clip

@@ -150,9 +150,6 @@ def export_script(
 
     Subtitles follow the exported audio, so lines without audio are left out. As long as no line has
     audio, times are estimated from the text.
-
-    Raises:
-        ScriptError: There are no lines.
     """
     if script_format in TIMED:
         session.check_chosen_takes()
@@ -372,7 +369,6 @@ class SceneExport:
     """
 
     def __init__(self, order: SceneExportSpec, folder: Path, on_change: Callable[[], None]) -> None:
-        """Prepare; nothing is written yet. `on_change` is called at each step, in its thread."""
         self.export_id = secrets.token_hex(8)
         self.spec = order
         self.state = ExportState.RUNNING
@@ -385,7 +381,6 @@ class SceneExport:
 
     @property
     def path(self) -> Path:
-        """The path of the finished file."""
         return self._folder / f"scene{self.spec.suffix}"
 
     def run(self) -> None:
@@ -458,7 +453,6 @@ class SceneExports:
 
         Raises:
             Conflict: Too many are running.
-            StorageFailed: Its folder can't be created.
         """
         with self._lock:
             running = [one for one in self._exports.values() if one.state is ExportState.RUNNING]

@@ -68,11 +68,6 @@ class ProjectSession:
     """
 
     def __init__(self, folder: ProjectFolder, tools: ProjectDeps) -> None:
-        """Open a project; `resume` resumes an interrupted render.
-
-        Raises:
-            StorageFailed: It can't be read.
-        """
         self.project_id = folder.root.name
         self.folder = folder
         self._state = core = ProjectState(folder, tools)
@@ -87,27 +82,22 @@ class ProjectSession:
 
     @property
     def document(self) -> Document:
-        """The current document."""
         return self._state.document
 
     @property
     def rev(self) -> int:
-        """Rises with each edit."""
         return self._state.rev
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a step to undo."""
         return self._state.history.marks.undo is not None
 
     @property
     def can_redo(self) -> bool:
-        """Whether there is a step to redo."""
         return self._state.history.marks.redo is not None
 
     @property
     def busy(self) -> bool:
-        """Whether a render is running."""
         return bool(self._state.render_queue.queued)
 
     @property
@@ -117,7 +107,6 @@ class ProjectSession:
 
     @property
     def render_progress(self) -> RenderProgress | None:
-        """The running render, or the last one."""
         return self._state.render_queue.progress
 
     @property
@@ -132,12 +121,10 @@ class ProjectSession:
 
     @property
     def waits_for_room(self) -> bool:
-        """Whether the render waits for room on the disk."""
         return self._state.render_queue.shortage is not None
 
     @property
     def cast(self) -> Cast:
-        """The voice of each speaker."""
         with self.lock:
             return self._state.voice_resolver.build_cast(self.document)
 
@@ -163,7 +150,6 @@ class ProjectSession:
 
     @property
     def render_context(self) -> RenderContext:
-        """What all lines depend on, as of the last refresh."""
         with self.lock:
             return self._state.line_states.context
 
@@ -234,11 +220,7 @@ class ProjectSession:
             return self._state.outliers.find_issues(take)
 
     def time_words(self, take: Take) -> Take:
-        """A take with the times of its words, which are found now if they aren't kept with it.
-
-        Raises:
-            SpeechFailed, ModelUnavailable, StorageFailed: They can't be found.
-        """
+        """A take with the times of its words, which are found now if they aren't kept with it."""
         if take.words is not None:
             return take
         with self.lock:
@@ -261,11 +243,7 @@ class ProjectSession:
             return self._state.render_queue.line_jobs.get(line_id)
 
     def format_script(self) -> tuple[int, str, tuple[Notice, ...]]:
-        """The revision, its lines as a script, and notices about how the voices would speak it.
-
-        Raises:
-            StorageFailed: The library of voices can't be read.
-        """
+        """The revision, its lines as a script, and notices about how the voices would speak it."""
         with self.lock:
             dialog = number_rows(self.document.to_dialog())
             notices = self._collect_notices(dialog, spelling_notices(dialog))
@@ -288,9 +266,7 @@ class ProjectSession:
             check: Called last; nothing is added if it raises.
 
         Raises:
-            NotFound: The line was deleted.
             Conflict: The line was changed or locked meanwhile; nothing is added.
-            StorageFailed: It can't be written.
         """
         with self.changing(waits=False):
             self._check_wants(take)
@@ -335,11 +311,6 @@ class ProjectSession:
             author: Who changes them.
             base_rev: The revision that it was written on.
             check: Is given what was read; an error that it raises passes, and nothing changes.
-
-        Raises:
-            ScriptError: It can't be read; nothing changed.
-            EditConflict: Others changed the project since `base_rev`.
-            StorageFailed: It can't be saved; nothing changed.
         """
         parsed = read_dialog_text(text) if JSON_BEGINS.match(text) else parse_script(text)
         if check is not None:
@@ -413,11 +384,7 @@ class ProjectSession:
             return self._state.journal.maker.partition(" ")[0] == PRODUCT
 
     def freeze(self) -> FrozenFolder:
-        """A consistent view of its files, to be packed or copied while others go on editing.
-
-        Raises:
-            StorageFailed: They can't be read.
-        """
+        """A consistent view of its files, to be packed or copied while others go on editing."""
         self.save(now=True)
         root = self.folder.root
         with self.lock, storage_errors(root):
@@ -430,11 +397,7 @@ class ProjectSession:
         return export_voices(self.document, self._state.deps.library)
 
     def import_voices(self, folder: Path) -> None:
-        """Import the voices in its file into the library, and use them in its cast.
-
-        Raises:
-            StorageFailed: They can't be saved.
-        """
+        """Import the voices in its file into the library, and use them in its cast."""
         cast, found = import_voices(folder, self.document, self._state.deps.library)
         with self.changing():
             self._state.record(replace(self.document, cast=cast), STUDIO_AUTHOR, EntryKind.MADE)
@@ -442,24 +405,14 @@ class ProjectSession:
             self._refresh_context()
 
     def add_audio(self, name: str, file: BinaryIO) -> str:
-        """Add a recording to the project; returns the path by which audio lines name it.
-
-        Raises:
-            BadInput: The name is invalid.
-            AudioRejected: It can't be decoded or is too large; nothing is stored.
-            StorageFailed: It can't be written.
-        """
+        """Add a recording to the project; returns the path by which audio lines name it."""
         with self.changing(waits=False):
             pass
         # Without the lock, as a file of the same content is the same for everybody.
         return import_audio(self.folder, name, file)
 
     def free_unused_audio(self) -> DiskUsage:
-        """Delete the recordings that no line plays.
-
-        Raises:
-            StorageFailed: The latest edit can't be saved, or a file can't be deleted.
-        """
+        """Delete the recordings that no line plays."""
         with self.changing(waits=False):
             self._state.journal.sync()
             found = find_unused_audio(self.folder.root / layout.AUDIO_FOLDER, self.document)
@@ -473,9 +426,6 @@ class ProjectSession:
 
         Returns:
             What generated takes took, and what recorded ones took.
-
-        Raises:
-            StorageFailed: The latest deletion can't be saved, or a file can't be deleted.
         """
         with self.changing(waits=False):
             self._state.journal.sync()
@@ -520,11 +470,6 @@ class ProjectSession:
 
         Args:
             waits: Whether to wait; else they may be lost with the machine's power for a second.
-
-        Raises:
-            EngineBusy: The project has been closed.
-            StorageFailed: The disk can't write them. They stand, as the journal has them, and one
-                that is repeated with its `edit_id` waits for the disk again.
         """
         with self.lock:
             if self._state.closed:

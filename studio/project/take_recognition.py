@@ -28,7 +28,6 @@ class TakeRecognition:
     """
 
     def __init__(self, core: ProjectState, on_checked: Callable[[Take], None]) -> None:
-        """Start with nothing to check; `on_checked` gets each checked take, under the lock."""
         self._state = core
         self._on_checked = on_checked
         self._queue = core.deps.checks
@@ -37,7 +36,6 @@ class TakeRecognition:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether there is anything to check, now or later."""
         return bool(self._tries) and not self._state.closed
 
     def add(self, takes: Iterable[Take]) -> None:

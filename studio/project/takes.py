@@ -136,7 +136,6 @@ class Take:
 
     @property
     def issues(self) -> tuple[QualityIssue, ...]:
-        """Its quality issues, in its sound and in its words."""
         return self.doubts + (self.recognised.issues if self.recognised else ())
 
 
@@ -372,11 +371,7 @@ class TakeStore:
         return self._root / line_id / f"{take_id}.wav"
 
     def find_same(self, take: Take, audio: Path | Clip, others: Sequence[Take]) -> Take | None:
-        """Which of other takes sounds the same to the bit as a new one, of the same key.
-
-        Raises:
-            StorageFailed: The new one's audio can't be read.
-        """
+        """Which of other takes sounds the same to the bit as a new one, of the same key."""
         alike = [one for one in others if (one.key, one.samples) == (take.key, take.samples)]
         checksum = _measure_checksum(audio) if alike else None
         for one in alike:
@@ -417,11 +412,7 @@ class TakeStore:
         self._put(take)
 
     def discard(self, take: Take) -> None:
-        """Forget a take that was just added and never chosen, and delete its files.
-
-        Raises:
-            StorageFailed: They can't be removed.
-        """
+        """Forget a take that was just added and never chosen, and delete its files."""
         with self._lock:
             self.changes += 1
             self._takes.pop(take.take_id, None)
@@ -611,7 +602,6 @@ class UnusedTakes:
     """The takes of a document that could be played only after an undo; locked ones are used."""
 
     def __init__(self, document: Document) -> None:
-        """Read the document, which may know 50,000 takes."""
         self._lines = document.lines
         self._locked = frozenset(document.locked_takes)
         self._deleted = frozenset(document.deleted_takes)

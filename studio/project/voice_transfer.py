@@ -33,9 +33,6 @@ def export_voices(document: Document, library: SpeakerLibrary) -> Iterator[tuple
     """Id and voice file of each speaker who is in the library.
 
     A voice whose recording is missing is left out; its lines fail here as well.
-
-    Raises:
-        StorageFailed: The library can't be read.
     """
     speakers = {one.speaker_id: one for one in library.list()}
     by_name = {name_key(one.name): one.speaker_id for one in speakers.values()}
@@ -66,9 +63,6 @@ def import_voices(
 
     Returns:
         The cast by which each speaker keeps its voice, and notices for the user.
-
-    Raises:
-        StorageFailed: The library can't be read or written.
     """
     cast, notices = dict(document.cast), list[str]()
     known = _KnownVoices(library)

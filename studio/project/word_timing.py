@@ -91,10 +91,6 @@ class WordTiming:
             take: Of a line that is spoken.
             spoken: Its text with pronunciations.
             language: The one it is spoken in; None for that of most of its letters.
-
-        Raises:
-            SpeechFailed, ModelUnavailable, StorageFailed: As `WordAligner.align_file`; also when
-                the record can't be written.
         """
         if take.words is not None or self._timer is None:
             return take

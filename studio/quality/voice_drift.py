@@ -104,7 +104,6 @@ class VoiceBaseline:
 
     @property
     def others(self) -> str:
-        """Its other takes, for messages."""
         return f"{self.who}’s other lines"
 
 

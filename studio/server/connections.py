@@ -184,7 +184,6 @@ class BoundedProtocol(H11Protocol):
         headers_s: float = HEADERS_S,
         **options: Any,
     ) -> None:
-        """Take uvicorn's arguments and the table of connections."""
         super().__init__(*args, **options)
         self.conn = _ChunkCounter(h11.SERVER)
         self.access_log = False  # which nobody reads, and is put together all the same
@@ -250,7 +249,6 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """What waits for the reader."""
         return int(self.transport.get_write_buffer_size())
 
     def drop(self) -> None:

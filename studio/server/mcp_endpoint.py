@@ -46,7 +46,6 @@ class McpEndpoint:
     """Imports the tools and starts the server when they are first asked for; one event loop."""
 
     def __init__(self, studio_of: StudioOf) -> None:
-        """Nothing is imported yet; `studio_of` finds the studio that a request works with."""
         self._studio_of = studio_of
         self._starting = asyncio.Lock()
         self._tools: Any = None

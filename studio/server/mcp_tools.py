@@ -245,7 +245,6 @@ class McpTools:
     """The server of the tools. It keeps nothing of a client between two messages."""
 
     def __init__(self, studio_of: StudioOf) -> None:
-        """Set the server up; `run` runs it."""
         self._studio_of = studio_of
         self._server: Server[Any, Any] = Server(
             "tableread", __version__, instructions=_INSTRUCTIONS

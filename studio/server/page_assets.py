@@ -213,7 +213,6 @@ class AssetFiles(StaticFiles):
     """Serves files with or without a digest; only the current digest may be cached for good."""
 
     def __init__(self, assets: PageAssets) -> None:
-        """Serve the folder of `assets`."""
         super().__init__(directory=assets.folder)
         self._assets = assets
 

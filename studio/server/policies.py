@@ -366,7 +366,6 @@ class PerStudio(Generic[T]):
     """One object for each studio, made on first use; safe from any thread."""
 
     def __init__(self, make: Callable[[Studio], T]) -> None:
-        """Start with none; `make` is called once for each studio."""
         self._make = make
         # Guards the table, which requests in several threads read and change.
         self._lock = threading.Lock()

@@ -52,7 +52,6 @@ class ProgramCalls:
     """The calls of one caller, whose studio decides what they see and may do."""
 
     def __init__(self, studio: Studio, *, on_progress: OnSegments = _ignore) -> None:
-        """Work in a studio; `on_progress` hears how many segments of a scene are done."""
         self._studio = studio
         self._on_progress = on_progress
 
@@ -63,7 +62,6 @@ class ProgramCalls:
 
         Raises:
             BadInput: The text is empty or too long, or there is no such voice.
-            Conflict: It can't be spoken; says why.
         """
         if len(text) > MAX_CHARS:
             raise BadInput(f"The text has {len(text):,} characters; {MAX_CHARS:,} are the most.")
@@ -154,10 +152,6 @@ class ProgramCalls:
 
         Returns:
             The file, mono at 24,000 Hz; the recording's loudness, and the file's.
-
-        Raises:
-            BadInput: There is no such loudness or format, or the recording is too quiet for it.
-            NotFound: The recording isn't there any more.
         """
         mastering = mastering_of(target, even_voices=False)
         uploads = self._studio.voices.uploads

@@ -91,7 +91,6 @@ class ServerEntry:
 
     @property
     def studio_of(self) -> StudioOf:
-        """Finds the studio that a request works with."""
         return (lambda _: self.studio) if self.sessions is None else studio_of_visitor
 
     async def require_login(self, request: Request) -> None:

@@ -92,9 +92,6 @@ def make_file(
         file_name: Its temporary name; the suffix may choose a format.
         write: Writes to a path that doesn't exist yet.
         options: Options of the `FileResponse`.
-
-    Raises:
-        StorageFailed: It can't be written.
     """
     exports = ensure_writable(studio.options.workspace / EXPORTS)
     folder = tempfile.TemporaryDirectory(prefix="export-", dir=exports)

@@ -98,11 +98,7 @@ class Auditions:
     def list_voices(
         self, project: ProjectSession, speaker: str, backends: Iterable[Backend]
     ) -> list[VoiceCandidate]:
-        """Every voice for a character: automatic, the library's, those of its engine, of others.
-
-        Raises:
-            StorageFailed: The library can't be read.
-        """
+        """Every voice for a character: automatic, the library's, those of its engine, of others."""
         backend = project.backend
         speakers = self._library.list()
         found = []
@@ -126,9 +122,7 @@ class Auditions:
             sentence: What is said.
 
         Raises:
-            NotFound: There is no such voice any more.
             BadInput: The sentence is empty or too long, or the key is malformed.
-            SpeechFailed: The engine can't speak it; says why.
         """
         engine, speaker_id, preset_id = _read_key(key)
         cast = project.build_audition_cast(speaker, engine, speaker_id, preset_id)

@@ -273,9 +273,6 @@ def check_lines(
 
     Returns:
         Warnings by line; lines without any are left out.
-
-    Raises:
-        StorageFailed: The library of voices can't be read.
     """
     check = _LineChecker(session)
     found = {}
@@ -316,9 +313,6 @@ def find_line_directions(
     Args:
         session: The project.
         line_ids: The lines to look at; None for all.
-
-    Raises:
-        StorageFailed: The library of voices can't be read.
     """
     limits = session.backend.capabilities.limits()
     list_moods = cache(session.cast.list_moods)

@@ -54,18 +54,15 @@ class _Phrase:
 
     @property
     def text(self) -> str:
-        """All that the take says."""
         return _join_texts(self.segments)
 
     @property
     def offset(self) -> int:
-        """Where in that text what is spoken now begins."""
         before = _join_texts(self.segments[: self.spoken[0]])
         return len(before) + 1 if before else 0
 
     @property
     def plan(self) -> Plan:
-        """What is spoken now, with the phrase in it."""
         chosen = self.segments[slice(*self.spoken)]
         return Plan(tuple(replace(one, segment_idx=idx) for idx, one in enumerate(chosen)))
 

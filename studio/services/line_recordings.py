@@ -50,7 +50,6 @@ class LineRecordings:
     """Makes takes of recordings; from any event loop, and cancelling the call stops the work."""
 
     def __init__(self, engine: SpeechEngine, pending: PendingTakes) -> None:
-        """Change voices on an engine; the takes can be withdrawn while they are `pending`."""
         self._engine = engine
         self._pending = pending
 

@@ -101,7 +101,6 @@ class Proposals:
     def __init__(
         self, changed: Callable[[], object], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Start with none; `changed` is called when one comes, goes or is answered."""
         self._changed = changed
         self._clock = clock
         # Guards the table, which requests in several threads read and change.

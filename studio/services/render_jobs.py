@@ -67,11 +67,6 @@ class RenderJobs:
     """The renders of one workspace; safe from any thread but the engine's own."""
 
     def __init__(self, root: Path, engine: SpeechEngine, library: SpeakerLibrary) -> None:
-        """Store renders in a folder.
-
-        Raises:
-            StorageFailed: It can't be created or written.
-        """
         self._root = ensure_writable(root)
         self._engine = engine
         self._library = library
@@ -86,11 +81,6 @@ class RenderJobs:
             dialog: The lines.
             options: How to render them.
             backend_name: The backend, if the options don't name one.
-
-        Raises:
-            EngineBusy: Too much is queued already.
-            SettingError: There is no such backend.
-            NotFound, BadInput: It has no voice of a name that the options give.
         """
         name = canonical_name(options.backend_name or backend_name)
         backend = self._engine.models.get_manager(name).backend

@@ -30,9 +30,6 @@ def time_render(
     Returns:
         The lines that were spoken, with times of the scene; its length in seconds; and why lines
         have no words, if any have none.
-
-    Raises:
-        Conflict: Every line failed.
     """
     timeline = build_scene(job).timeline
     lines: list[TimedLine] = []

@@ -51,9 +51,6 @@ class SampleListener:
             clip: The part that becomes a sample.
             language: Its BCP-47 code, if somebody has said it.
             cancelled: As `HearingModels.transcribe` takes it.
-
-        Raises:
-            Cancelled: `cancelled` became true, or the studio closes.
         """
         if self._recognisers is None or self._recognisers.find(None) is None:
             return SampleWords(language=language, note=_NONE_INSTALLED)

@@ -120,8 +120,6 @@ class SpeechStream:
 
         Raises:
             BadInput: No line can be spoken.
-            EngineBusy: Too much is queued already.
-            SettingError: There is no such backend.
             StorageFailed: There is no room for its files.
         """
         self.dialog, self.mastering, self.title = dialog, options.mastering, options.title

@@ -25,7 +25,6 @@ class SpeedProbe:
     """
 
     def __init__(self, library: SpeakerLibrary, engine: SpeechEngine) -> None:
-        """Measure nothing yet; an engine that only clones borrows a voice of the library."""
         self._library = library
         self._engine = engine
         self._lock = threading.Lock()  # guards the job
@@ -36,9 +35,6 @@ class SpeedProbe:
 
         Does nothing where its speed is known, where lines are being spoken, or where it has no
         voice to speak in.
-
-        Raises:
-            StorageFailed: The library can't be read.
         """
         engine = self._engine
         if engine.speeds.get(backend_name) is not None or engine.renderer.in_flight:

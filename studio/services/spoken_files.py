@@ -34,7 +34,6 @@ class SpokenFile:
 
     @property
     def media_type(self) -> str:
-        """As its suffix says."""
         return AudioFormat(self.path.suffix.removeprefix(".")).encoding.media_type
 
 
@@ -61,7 +60,6 @@ class SpokenFiles:
     """The files of one workspace, from any thread; the next start of the studio deletes them."""
 
     def __init__(self, workspace: Path, quota: DiskQuota) -> None:
-        """Start empty; the folder is made with the first file."""
         self._root = workspace / EXPORTS
         self._quota = quota
         # Guards the table, which requests in several threads read and change.
@@ -74,10 +72,6 @@ class SpokenFiles:
         Args:
             name: Its name for whoever fetches it.
             write: Writes to a path that doesn't exist yet.
-
-        Raises:
-            NoRoom: The workspace has no room left for it.
-            StorageFailed: It can't be written.
         """
         key = secrets.token_urlsafe(16)
         made = SpokenFile(key, self._root / f"{_MARK}{key}" / name)

@@ -101,9 +101,6 @@ class Studio:
             aligner: Times words, for several studios; None for one of its own.
             recognisers: Check the words of takes, and take noise out of samples; None, as for
                 visitors, does neither.
-
-        Raises:
-            StorageFailed: The workspace can't be created or written.
         """
         self.options = options
         self.engine = engine
@@ -168,9 +165,6 @@ class Studio:
             max_concurrency: Segments in flight on a backend without slots of its own.
             save: Writes a clip to a file.
             speeds: How fast each backend speaks; None measures for this process only.
-
-        Raises:
-            StorageFailed: The workspace can't be created or written.
         """
         eviction = eviction or EvictionPolicy()
         engine = Engine(
@@ -265,12 +259,6 @@ class Studio:
         Args:
             name: A recogniser checks the takes of open projects once it is here.
             choose: Whether a backend speaks then.
-
-        Raises:
-            SettingError: There is no such backend.
-            BadInput: It has nothing to download.
-            ModelUnavailable: It can't run here.
-            NotAllowed: Only the owner may.
         """
         if recognisers := self._recognisers_with(name):
             recognisers.downloads.start(name, self.projects.check_words)
@@ -318,11 +306,8 @@ class Studio:
         """Unload a backend or a model that listens, and delete its weights.
 
         Raises:
-            SettingError: There is no such backend.
-            BadInput: It has none that the studio downloaded.
             ModelInUse: It is the studio's voice engine, or a render uses it.
             Conflict: It is being downloaded.
-            NotAllowed: Only the owner may.
         """
         if recognisers := self._recognisers_with(name):
             recognisers.remove(name)
@@ -342,13 +327,7 @@ class Studio:
             self.recognisers.models.set_idle_timeout(idle_timeout_s)
 
     def choose_backend(self, name: str) -> None:
-        """Change the backend; the previous one's model is unloaded unless it is in use.
-
-        Raises:
-            SettingError: There is no such backend.
-            ModelUnavailable: It can't run here.
-            NotAllowed: It would have to be downloaded for a visitor.
-        """
+        """Change the backend; the previous one's model is unloaded unless it is in use."""
         name = canonical_name(name)
         self.engine.check_choice(name)
         previous, self.backend_name, self.backend_reason = self.backend_name, name, None

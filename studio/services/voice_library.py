@@ -97,16 +97,13 @@ class VoiceLibrary:
 
     @property
     def denoises(self) -> bool:
-        """Whether it can take noise out of recordings."""
         return self._denoise is not None
 
     def examine(self, cut: TrimSpec) -> SampleCheck:
         """Check a part of an upload, after what the cut asks to be done to it.
 
         Raises:
-            NotFound: The upload doesn't exist any more.
             BadInput: The part is empty, or can't be denoised here.
-            ModelUnavailable: The denoiser can't be had.
         """
         upload = self.uploads.get(cut.upload_id)
         part = self._read_original(cut)
@@ -146,11 +143,7 @@ class VoiceLibrary:
         A speaker of that name who has no voice yet gets the sample.
 
         Raises:
-            NameRejected: The name is invalid.
-            SpeakerExists: The library has the name.
             BadInput: A detail is invalid, or the consent is missing.
-            SampleRejected: The recording can't be used as a sample.
-            NotFound: The upload doesn't exist any more.
         """
         known = self.library.find(name)
         if known is None and not details.get("colour") and (colour := self._find_colour(name)):
@@ -184,10 +177,7 @@ class VoiceLibrary:
         A main sample replaces the earlier one; the sample of a mood doesn't.
 
         Raises:
-            NotFound: The speaker or the upload doesn't exist any more.
             BadInput: The consent is missing, or the mood is invalid.
-            Conflict: The speaker has a sample of that mood.
-            SampleRejected: The recording can't be used as a sample.
         """
         name, sample_id = self.library.get_by_id(speaker_id).name, None
         clip = self._check_sample(take)
@@ -209,7 +199,6 @@ class VoiceLibrary:
         Raises:
             NotFound: There is no such speaker or sample.
             SampleRejected: Its file is missing.
-            AudioRejected: Its file can't be decoded.
         """
         speaker = self.library.get_by_id(speaker_id)
         path = _find_sample(speaker, sample_id)
@@ -235,8 +224,6 @@ class VoiceLibrary:
 
         Raises:
             NotFound: The speaker, the sample or the upload doesn't exist any more.
-            SampleRejected: The part can't be used as a sample.
-            StorageFailed: The library can't be written.
         """
         speaker = self.library.get_by_id(speaker_id)
         _find_sample(speaker, sample_id)

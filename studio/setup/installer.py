@@ -42,7 +42,6 @@ class Stamp:
 
     @property
     def path(self) -> Path:
-        """The file's path."""
         return self.root / f"tableread-{self.part.name}.json"
 
     def is_current(self) -> bool:

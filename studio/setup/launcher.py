@@ -40,7 +40,6 @@ class Console:
     """Prints the progress: each new message, and details a few times a minute."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        """Print to `stream`; `clock` counts seconds."""
         self._stream = stream
         self._clock = clock
         self._lock = threading.Lock()  # guards the fields below and keeps lines whole

@@ -39,7 +39,6 @@ class MeteredEngine:
 
     @property
     def max_concurrency(self) -> int:
-        """Segments in flight on a backend without slots, as set by the owner."""
         return self._shared.max_concurrency
 
     @property
@@ -51,7 +50,6 @@ class MeteredEngine:
         """Submit a job, if the visitor's limits allow it.
 
         Raises:
-            LimitReached: They don't for now.
             NotAllowed: Its model would have to be downloaded.
         """
         name = job.spec.backend_name
@@ -99,7 +97,6 @@ class MeteredEngine:
         """Check that a backend can speak without a download.
 
         Raises:
-            SettingError: There is no such backend.
             NotAllowed: It would have to be downloaded first.
         """
         manager = self.models.get_manager(name)

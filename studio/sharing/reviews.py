@@ -70,7 +70,6 @@ class ReviewLinks:
     """
 
     def __init__(self, studio: Studio, *, clock: Callable[[], float] = time.time) -> None:
-        """Read the links of the studio's workspace; a list that is damaged opens nothing."""
         self.studio = studio
         self.public_url: str | None = None
         self.ended: EventLog[str] = EventLog(_MAX_ENDS)

@@ -52,7 +52,6 @@ class VisitorSession:
         open_studio: Callable[[], Studio],
         rate_limits: RateLimits | None,
     ) -> None:
-        """Start a session; the workspace is created when it is first needed."""
         self.workspace = workspace
         self.rate_limits = rate_limits
         self.disk_quota = disk_quota
@@ -71,7 +70,6 @@ class VisitorSession:
 
     @property
     def is_owner(self) -> bool:
-        """Whether it is the session of the person who started the studio."""
         return self.rate_limits is None
 
     @property
@@ -88,7 +86,6 @@ class VisitorSession:
 
     @property
     def studio(self) -> Studio:
-        """The visitor's studio, on a workspace of its own."""
         with self._lock:
             if self._studio is None:
                 self._studio = self._open_studio()
@@ -101,7 +98,6 @@ class VisitorSession:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether there is nothing in the workspace that the visitor has made."""
         if not self.workspace.exists():
             return True
         return self._prepared is not None and self._prepared == measure_folder(self.workspace)

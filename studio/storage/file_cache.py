@@ -92,7 +92,6 @@ class StateCache(Generic[T]):
     """Caches a value by key for one state of the files that decide it; safe from any thread."""
 
     def __init__(self, *, max_values: int = _MAX_VALUES) -> None:
-        """Start empty; of more than `max_values` the oldest is dropped."""
         self._max_values = max_values
         # Guards changes of the table, the oldest first; reading needs no lock.
         self._lock = threading.Lock()

@@ -63,12 +63,10 @@ class RecordFormat:
 
     @property
     def version(self) -> int:
-        """The version that is written of a record without any of the further fields."""
         return len(self.steps)
 
     @property
     def newest(self) -> int:
-        """The newest version that can be read."""
         return self.version + (2 if self.latest else 1 if self.further else 0)
 
     def version_of(self, record: Mapping[str, Any]) -> int:

@@ -50,11 +50,7 @@ class TrashFolder:
         self._sizes: StateCache[int] = StateCache()
 
     def put(self, folder: Path) -> None:
-        """Move a folder to the trash; its month starts now.
-
-        Raises:
-            StorageFailed: It can't be moved; it stays in place.
-        """
+        """Move a folder to the trash; its month starts now."""
         self._disk.make_folder(self._root)
         now_s = self._now_s()
         with storage_errors(folder):

@@ -89,7 +89,6 @@ class DiskQuota:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the size is known without measuring."""
         unmeasured_s = self._clock() - self._measured_s
         return self._size_bytes is None or unmeasured_s < _MEASURED_EVERY_S
 
@@ -140,11 +139,6 @@ class WorkspaceUse:
     """
 
     def __init__(self, workspace: Path) -> None:
-        """Use a workspace until the process ends, or `close` is called.
-
-        Raises:
-            StorageFailed: It can't be written.
-        """
         folder = workspace / ".studios"
         self._own = folder / f"{secrets.token_hex(8)}.lock"
         self._lock = FileLock(self._own, timeout=0, thread_local=False)

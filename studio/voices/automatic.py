@@ -160,9 +160,6 @@ def name_voices(
         library: Whose speakers have voices of their own.
         given: Names that have a voice otherwise.
         language: As in `choose_voice_names`.
-
-    Raises:
-        StorageFailed: The library can't be read.
     """
     names = {name_key(line.speaker): line.speaker for line in dialog if isinstance(line, Speech)}
     if not engines:

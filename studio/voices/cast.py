@@ -89,7 +89,6 @@ class Cast:
         Raises:
             SampleRejected: The sample or the assigned speaker is missing or can't serve; this
                 concerns `name` only.
-            StorageFailed: The library can't be read.
         """
         given = self._given.get(name_key(name))
         if given is not None:
@@ -137,11 +136,7 @@ class Cast:
         return tuple(filter(None, (own, self._language)))
 
     def list_moods(self, name: str) -> tuple[str, ...]:
-        """The moods of which a name's voice has samples.
-
-        Raises:
-            StorageFailed: The library can't be read.
-        """
+        """The moods of which a name's voice has samples."""
         if name_key(name) in self._overrides or name_key(name) in self._given:
             return ()
         if self._find_engine_voice(name) is not None:
@@ -152,11 +147,7 @@ class Cast:
         return ()
 
     def explain_missing_voice(self, name: str, mood: str | None, kinds: VoiceKinds) -> str | None:
-        """Why a backend with these kinds of voices can't speak a name; None if it can.
-
-        Raises:
-            StorageFailed: The library can't be read.
-        """
+        """Why a backend with these kinds of voices can't speak a name; None if it can."""
         key = name_key(name)
         if kinds.builtin and key not in self._assigned:  # as of most names in a long script
             return None
@@ -178,9 +169,6 @@ class Cast:
         Args:
             segments: Of a plan.
             kinds: Which voices the backend makes; None to leave that out.
-
-        Raises:
-            StorageFailed: The library can't be read.
         """
         # Each name and mood is looked up in the library once, at its first line.
         first: dict[tuple[str, str | None], SpeechSegment] = {}

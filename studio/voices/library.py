@@ -135,11 +135,7 @@ class SpeakerLibrary:
             details: As in `Speaker`.
 
         Raises:
-            NameRejected: The name can't be written in a script.
             SpeakerExists: It is taken, in whatever case.
-            AudioRejected: The sample can't be decoded.
-            SampleRejected: The sample has a fatal problem.
-            BadInput: A detail can't be used.
         """
         clip = _load_usable_clip(sample) if sample is not None else None
         with self._store.lock_for_writing():
@@ -279,7 +275,6 @@ class SpeakerLibrary:
 
         Raises:
             NotFound: There is no speaker `old`.
-            NameRejected: `new` can't be written in a script.
             SpeakerExists: Another speaker has `new`, in whatever case.
         """
         with self._edit(old) as edit:
@@ -372,7 +367,6 @@ class SpeakerSnapshot:
     """The speakers of a library as they are now, for many look-ups; each of its own reads all."""
 
     def __init__(self, library: SpeakerLibrary) -> None:
-        """Read the library."""
         speakers = library.list()
         self._library = library
         self._by_key = {name_key(one.name): one for one in speakers}

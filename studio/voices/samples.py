@@ -301,7 +301,6 @@ class SampleUploads:
     """
 
     def __init__(self, root: Path) -> None:
-        """Use a folder; it is made with the first recording."""
         self._root = root
         # Guards the table; files are named by ids that never come again.
         self._lock = threading.Lock()
@@ -326,10 +325,6 @@ class SampleUploads:
         Args:
             path: In any format `decode` takes.
             name: What messages call it.
-
-        Raises:
-            AudioRejected: It can't be decoded, or is larger or longer than is taken.
-            StorageFailed: The folder can't be written.
         """
         name = name[:MAX_UPLOAD_NAME_CHARS] or "recording"
         info, clip = decode_guarded(path, display_name=name)

@@ -120,7 +120,6 @@ class MoodRecord(BaseModel):
 
     @property
     def file_name(self) -> str:
-        """Name of its recording in the speaker's folder."""
         return f"mood-{self.sample_id}.wav"
 
 
@@ -145,7 +144,6 @@ class SampleVersionRecord(BaseModel):
 
     @property
     def file_name(self) -> str:
-        """Name of its recording in the speaker's folder."""
         return f"former-{self.former_id}.wav"
 
 

@@ -69,7 +69,6 @@ class SpeakerStore:
     """
 
     def __init__(self, root: Path) -> None:
-        """Use `root` as the library's folder; it is made by the first writer."""
         self._root = root
         # One writer at a time, among threads and among processes.
         self._lock = FileLock(root / ".lock", timeout=_LOCK_TIMEOUT_S)
@@ -156,7 +155,6 @@ class SpeakerStore:
         Raises:
             Conflict: Another process holds it.
             NotAllowed: The library is closed.
-            StorageFailed: The library can't be written.
         """
         self.require_open()
         with storage_errors(self._root):
@@ -229,11 +227,6 @@ class SpeakerEdit:
     """
 
     def __init__(self, folder: Path, now: Clock) -> None:
-        """Read a speaker's record; `now` dates the versions that are kept.
-
-        Raises:
-            StorageFailed: It can't be read.
-        """
         self.folder = folder
         self.record = self._before = read_record(folder / RECORD_FILE)
         with storage_errors(folder):
@@ -243,7 +236,6 @@ class SpeakerEdit:
 
     @property
     def speaker(self) -> Speaker:
-        """The speaker with the record as it is now."""
         return build_speaker(self.folder, self.record)
 
     def save_version(self, sample_id: str | None, *, removed: bool) -> None:
@@ -262,11 +254,7 @@ class SpeakerEdit:
             self._add_version(fresh)
 
     def keep_original(self, sample_id: str | None, clip: Clip) -> None:
-        """Keep the recording that a sample was denoised from; an earlier one makes room.
-
-        Raises:
-            NotFound: There is no such sample.
-        """
+        """Keep the recording that a sample was denoised from; an earlier one makes room."""
         self.release_original(sample_id, removed=False)
         fresh = self._describe_version(sample_id, original=True)
         write_wav(self.folder / fresh.file_name, clip)
@@ -311,8 +299,6 @@ class SpeakerEdit:
 
         Raises:
             NotFound: The recording isn't kept any more.
-            BadInput: The speaker has too many moods.
-            Conflict: Another sample has its mood now.
         """
         version = self.record.find_version(version_id)
         source = self.folder / version.file_name

@@ -71,7 +71,6 @@ class CodecWorker(ABC):
     )
 
     def __init__(self, device: torch.device, *, title: str) -> None:
-        """Start the threads; `title` is the backend's name, for messages."""
         self.device = device
         # Of the engine's work too, which overlaps with this.
         self.timer = DeviceTimer() if device.type == "cuda" else None
@@ -90,7 +89,6 @@ class CodecWorker(ABC):
 
     @property
     def alive(self) -> bool:
-        """Whether the threads run."""
         return all(thread.is_alive() for thread in self._threads)
 
     def submit(self, frames: CodecFrames) -> None:

@@ -65,7 +65,6 @@ class CudaGraphRunner(Generic[ShapeT]):
 
     @property
     def captured(self) -> int:
-        """Shapes that are replayed."""
         return len(self._graphs)
 
     def run(self, shape: ShapeT) -> None:
@@ -200,7 +199,6 @@ class GraphedFunction:
 
     @property
     def captured(self) -> int:
-        """Shapes that are replayed."""
         return self._graphs.captured
 
     def __call__(self, *given: torch.Tensor) -> torch.Tensor:

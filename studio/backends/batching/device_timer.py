@@ -28,7 +28,6 @@ class DeviceTimer:
     """
 
     def __init__(self, new_event: Callable[[], Any] | None = None) -> None:
-        """Begin with none; `new_event` makes an event as `torch.cuda.Event` with timing."""
         self._new_event = new_event or _new_cuda_event
         # Guards all fields below.
         self._lock = threading.Lock()

@@ -35,7 +35,6 @@ class BatchedRunner:
     """Generates all lines in flight as a batch."""
 
     def __init__(self, engine: BatchEngine, slots: int, *, title: str) -> None:
-        """Take over a running engine with this many slots; it is closed with the runner."""
         self.slots = slots
         self._engine = engine
         self._title = title
@@ -64,7 +63,6 @@ class SequentialRunner:
     def __init__(
         self, speak: Callable[[Any], Iterator[Samples]], *, title: str, device: str = "cpu"
     ) -> None:
-        """Generate each request's audio by `speak`, on a device."""
         self._speak = speak
         self._title = title
         self._timer = DeviceTimer() if device == "cuda" else None

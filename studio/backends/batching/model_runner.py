@@ -189,7 +189,6 @@ class SlotModelRunner(ABC, Generic[AdmissionT]):
 
     @property
     def device(self) -> torch.device:
-        """The device of the slots."""
         return self._slots.ints.device
 
     @property

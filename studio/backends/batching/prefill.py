@@ -179,7 +179,6 @@ class CapturedPrefill:
 
     @property
     def captured(self) -> int:
-        """Shapes that have a captured graph."""
         return self._graphs.captured
 
     def read(self, lines: Sequence[SlotAdmission], begun: Sequence[int]) -> bool:
@@ -340,7 +339,6 @@ class PrefixCache:
     def __init__(
         self, stack: DecoderBackbone, slots: SlotTensors, most_bytes: int, *, lengths: int = 1
     ) -> None:
-        """Begin empty; with `most_bytes` of 0 nothing is cached."""
         self._stack = stack
         self._slots = slots
         self._lengths = lengths
@@ -351,7 +349,6 @@ class PrefixCache:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the cached prefixes."""
         return int(self._kept.currsize)
 
     def fill(self, lines: Sequence[SlotAdmission]) -> None:
@@ -385,7 +382,6 @@ class EmbeddingCache:
     """Caches computed parts of prompts; evicts the least recently used."""
 
     def __init__(self, most: int) -> None:
-        """Begin empty; holds at most `most` parts."""
         self._parts: LRUCache[Hashable, tuple[object, torch.Tensor]] = LRUCache(most)
         self._lock = threading.Lock()  # guards the parts, which several threads may ask for
         self.computed = 0

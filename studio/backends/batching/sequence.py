@@ -62,7 +62,6 @@ class TtsSequence:
     """A line in the engine: the engine's thread advances it, the codec's delivers its audio."""
 
     def __init__(self, task: TtsRequest, deliver: DeliverFn) -> None:
-        """Begin; nothing has been made yet."""
         self.task = task
         self.codec_state: Any = None  # the codec thread's, of a line that is streamed
         self.sent_frames = 0  # handed to that decoder by the engine's thread
@@ -75,7 +74,6 @@ class TtsSequence:
 
     @property
     def has_delivered(self) -> bool:
-        """Whether audio of it was delivered, or is on its way."""
         return self.sent_frames > 0 or bool(self._resume.chunks)
 
     @property

@@ -79,12 +79,10 @@ class SlotTensors:
 
     @property
     def values(self) -> torch.Tensor:
-        """Values of the KV cache, shaped as the keys."""
         return self.kv_cache[:, :, 1]
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all tensors."""
         return sum(getattr(self, field.name).nbytes for field in fields(self))
 
     def column(self, name: int, rows: int) -> torch.Tensor:
@@ -158,7 +156,6 @@ class DecodeStep:
     """The parts of a decode step that all models share, one row per slot."""
 
     def __init__(self, slots: SlotTensors, kernels: KernelSet = EAGER_KERNELS) -> None:
-        """Prepare the constants of a step; the slots are used, not copied."""
         self._state = slots
         self._attend_own = kernels.attend
         device = slots.ints.device

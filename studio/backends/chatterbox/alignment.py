@@ -174,7 +174,6 @@ class LineAlignmentMonitor:
     """Monitors one line; `see` takes its attention weights, `apply_rules` changes its logits."""
 
     def __init__(self, text: slice, stop_token: int, ends: StopRule) -> None:
-        """Begin a line whose text has the positions `text` in the prompt."""
         self._watch = torch.tensor([init_monitor(text.start, text.stop - text.start)])
         self._stop_token = stop_token
         self._ends = ends

@@ -70,7 +70,6 @@ class ChatterboxBackend(NeuralBackend["ChatterboxModel"]):
 
     @property
     def revision(self) -> str:
-        """The package's version and the identity of the weights' files."""
         return self._revision or self._read_revision()
 
     def lacks(self, language: str) -> str | None:

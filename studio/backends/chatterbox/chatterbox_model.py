@@ -193,7 +193,6 @@ class ChatterboxModel:
         amp: bool,
         ends: StopRule = StopRule.SPOKEN,
     ) -> None:
-        """Take the result of `load_package`; `amp` enables autocast of T3, never S3Gen, on CUDA."""
         self.device = device
         self._variant = variant
         self._package = package

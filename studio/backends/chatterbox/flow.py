@@ -24,7 +24,6 @@ class RequestNoise:
     """
 
     def __init__(self, seed: int) -> None:
-        """Seed the generators with a number from 0."""
         self._seed = seed
         self._streams: dict[str, torch.Generator] = {}
 
@@ -115,7 +114,6 @@ class MelDecoder:
     """The flow; serves any number of requests at once, or one thread where it has graphs."""
 
     def __init__(self, s3gen: Any, *, graphed: bool = False) -> None:
-        """Use the loaded modules; `graphed` pads to few shapes, and captures them on CUDA."""
         self._s3gen = s3gen
         self._graphed: tuple[GraphedFunction, GraphedFunction] | None = None
         if graphed:
@@ -138,11 +136,7 @@ class MelDecoder:
             )
 
     def mels(self, lines: Sequence[UndecodedTokens]) -> list[torch.Tensor]:
-        """Mel spectrograms, [80, 2 * n] each; shorter lines are padded and masked.
-
-        Raises:
-            Cancelled: Nobody wants any of them any more.
-        """
+        """Mel spectrograms, [80, 2 * n] each; shorter lines are padded and masked."""
 
         def unwanted() -> bool:
             return all(line.cancelled() for line in lines)

@@ -87,7 +87,6 @@ class Vocoder:
     """A wrapper of `HiFTGenerator`, which it only reads."""
 
     def __init__(self, generator: Any, *, graphed: bool = False) -> None:
-        """Wrap a loaded generator; `graphed` as of `S3GenDecoder`."""
         self._generator = generator
         self._graphed: GraphedFunction | None = None
         if graphed:
@@ -276,9 +275,6 @@ class S3GenDecoder:
 
         Returns:
             In the order given; float32 [960 * n] at 24,000 Hz.
-
-        Raises:
-            Cancelled: Nobody wants any of them any more.
         """
         mels = self._flow.mels(lines)
         waves = self._vocoder.waves(mels, [line.noise for line in lines])

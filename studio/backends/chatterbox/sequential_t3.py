@@ -69,11 +69,7 @@ class T3Decoder(Protocol):
 
 
 def generate_speech_tokens(decoder: T3Decoder, steps: T3LoopParams) -> SpeechTokens:
-    """Generate a line's tokens, one by one.
-
-    Raises:
-        Cancelled: `steps.cancelled` became true.
-    """
+    """Generate a line's tokens, one by one."""
     chosen: list[torch.Tensor] = []
     logits = decoder.start()
     stream = steps.noise.generator(logits.device)
@@ -198,7 +194,6 @@ class Gpt2T3Decoder:
     stops_from = 1
 
     def __init__(self, t3: Any, conditioning: Any, text: torch.Tensor, params: Any) -> None:
-        """Prepare a line as `LlamaT3Decoder` does, but `text` is as the tokenizer gives it."""
         self._t3 = t3
         self._conditioning = conditioning
         self._text = text

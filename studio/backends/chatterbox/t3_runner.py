@@ -46,7 +46,6 @@ class T3Step(DecodeStep):
         ends: StopRule = StopRule.SPOKEN,
         kernels: KernelSet = EAGER_KERNELS,
     ) -> None:
-        """Prepare the constants of a step; weights and slots are used, not copied."""
         super().__init__(slots, kernels)
         self._ends = ends
         self._weights = weights

@@ -297,11 +297,7 @@ def segmenter_folder() -> Path:
 
 
 def fetch_segmenter(progress: Callable[[LoadProgress], None]) -> None:
-    """Download the word segmenter's model if missing; without network go on without it.
-
-    Raises:
-        Cancelled: `progress` raised it.
-    """
+    """Download the word segmenter's model if missing; without network go on without it."""
     folder = segmenter_folder()
     if (
         folder.is_dir()

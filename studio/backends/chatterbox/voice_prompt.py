@@ -49,7 +49,6 @@ class ClonedVoice:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its tensors."""
         return sum(part.nbytes for part in self.tensors().values())
 
     def write(self, path: Path) -> None:
@@ -137,14 +136,12 @@ class T3PromptBuilder:
     """Builds prompts for one loaded T3."""
 
     def __init__(self, t3: Any, dtype: torch.dtype) -> None:
-        """Begin with an empty cache; the layers of the package's T3 aren't needed."""
         self._t3 = t3
         self._dtype = dtype
         self._parts = EmbeddingCache(MAX_CACHED_VOICES)
 
     @property
     def computed(self) -> int:
-        """The cached parts of voices."""
         return self._parts.computed
 
     def build(self, text: torch.Tensor, voice: ClonedVoice, exaggeration: float) -> T3Prompt:

@@ -230,7 +230,6 @@ class DraftBackend:
 
     @cached_property
     def revision(self) -> str:
-        """The package's version, which fixes eSpeak NG's own, and that of the voices made here."""
         if self.unavailable():
             return f"missing, voices {TABLE_VERSION}"
         return f"{PACKAGE} {importlib.metadata.version(PACKAGE)}, voices {TABLE_VERSION}"

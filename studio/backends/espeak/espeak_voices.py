@@ -60,7 +60,6 @@ class Languages:
     """eSpeak NG's languages, found by BCP-47 code."""
 
     def __init__(self, data: Path) -> None:
-        """Read the voice files below `data` / "lang" (about 140 small ones, 10 ms)."""
         self._by_code: dict[str, tuple[int, Language]] = {}
         for file in sorted((data / "lang").rglob("*")):
             if file.is_file():

@@ -40,7 +40,6 @@ class Phonemizer:
     """Reads text with eSpeak NG, in processes of its own; any number of threads at once."""
 
     def __init__(self, *, workers: int) -> None:
-        """Find eSpeak NG; its processes start when they are needed."""
         package = find_package()
         self._languages = Languages(package.folder / "espeak-ng-data")
         self._pool = WorkerPool(lambda: EspeakWorker(package), size=workers)
@@ -55,7 +54,6 @@ class Phonemizer:
 
         Raises:
             SpeechFailed: eSpeak NG doesn't know the language, or stopped.
-            ModelUnavailable: Its process doesn't start.
         """
         found = self._languages.find(language)
         if found is None:

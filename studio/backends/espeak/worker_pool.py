@@ -128,7 +128,6 @@ class EspeakWorker:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it runs and owes no answer."""
         return self._is_in_step and self._process.poll() is None
 
     def speak(self, utterance: Utterance, *, timeout_s: float) -> npt.NDArray[np.int16]:
@@ -248,7 +247,6 @@ class WorkerPool:
     """At most `size` workers, each started when it is first needed."""
 
     def __init__(self, start: Callable[[], EspeakWorker], *, size: int) -> None:
-        """Keep `start` for later; no process runs yet."""
         self._start = start
         self._free_places = threading.Semaphore(size)
         self._lock = threading.Lock()  # guards the two below
@@ -259,7 +257,6 @@ class WorkerPool:
         """Use a worker, waiting while all are busy; one that is ended from outside is replaced.
 
         Raises:
-            ModelUnavailable: A new worker was needed and didn't start.
             SpeechFailed: One after the other was ended from outside.
         """
         name = ""

@@ -55,7 +55,6 @@ class DownloadMeter:
         total_bytes: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start at zero of `total_bytes`."""
         self._report = report
         self.total_bytes = total_bytes
         self._clock = clock
@@ -502,7 +501,6 @@ def fetch_archive(
 
     Raises:
         ModelUnavailable: It can't be had, or isn't what it should be.
-        Cancelled: `progress` raised it.
     """
     packed = folder.with_name(f"{folder.name}.zip.partial")
     try:

@@ -53,7 +53,6 @@ def fetch_from_places(
 
     Raises:
         ModelUnavailable: No place has a file that is needed; names them all.
-        Cancelled: `progress` raised it.
     """
     name, _, revision = source.source.partition("@")
     model, stated = model_folder(name), source.stated

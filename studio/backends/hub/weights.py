@@ -41,7 +41,6 @@ def fetch_weights(source: WeightSource, progress: Callable[[LoadProgress], None]
 
     Raises:
         ModelUnavailable: They can't be had; names the remedy. The next call tries again.
-        Cancelled: `progress` raised it.
     """
     needs = source.needs
     if is_local(source.source):
@@ -68,11 +67,7 @@ def lacks_best(source: WeightSource) -> bool:
 
 
 def fetch_best(source: WeightSource, progress: Callable[[LoadProgress], None]) -> None:
-    """Download the first alternatives of what is needed, where they can be had.
-
-    Raises:
-        Cancelled: `progress` raised it.
-    """
+    """Download the first alternatives of what is needed, where they can be had."""
     from studio.backends.hub.weight_places import fetch_from_places
 
     try:

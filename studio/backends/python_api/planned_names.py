@@ -77,7 +77,6 @@ class BatchScheduler(SpeechScheduler):
         continuous: bool = False,
         gen_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        """Start nothing yet; see `SpeechScheduler`."""
         super().__init__(
             model,
             max_batch=max_batch_size,

@@ -77,7 +77,6 @@ class SpeechModel:
     """
 
     def __init__(self, backend: Backend) -> None:
-        """Take over a loaded backend; `from_pretrained` makes one."""
         self._backend = backend
         self._voices: LRUCache[Hashable, Conditioning] = LRUCache(_MAX_CACHED_VOICES)
         self._lock = threading.Lock()  # guards the voices; each is computed once
@@ -121,17 +120,14 @@ class SpeechModel:
 
     @property
     def backend_name(self) -> str:
-        """The backend's name in the studio."""
         return self._backend.name
 
     @property
     def revision(self) -> str:
-        """Identifies package and weights."""
         return self._backend.revision
 
     @property
     def sample_rate_hz(self) -> int:
-        """The rate of all audio."""
         return self._backend.capabilities.sample_rate_hz
 
     @property
@@ -151,7 +147,6 @@ class SpeechModel:
 
     @property
     def params(self) -> tuple[Param, ...]:
-        """Parameters of a line: name, minimum, maximum, default."""
         return self._backend.capabilities.line_params
 
     def generate(

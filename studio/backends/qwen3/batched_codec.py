@@ -49,7 +49,6 @@ class StreamedLinesDecoder:
 
     @property
     def captured(self) -> int:
-        """Shapes that have a captured graph."""
         return self._rows.captured
 
     def prepare(self) -> None:
@@ -161,7 +160,6 @@ class BatchedCodec:
 
     @property
     def captured(self) -> int:
-        """Shapes that have a captured graph."""
         return self._buffers.captured + self._streamed.captured
 
     @property
@@ -289,7 +287,6 @@ class Qwen3CodecWorker(CodecWorker):
     frames_per_s = FRAMES_PER_S
 
     def __init__(self, decoder: Any, *, title: str, convolved_at_once: int | None = None) -> None:
-        """Capture the graphs, of fewer frames where memory is short; start the threads."""
         self._codec = _prepare_codec(decoder, convolved_at_once)
         # Held by their lines alone, and gone with them however they end.
         self._streams: WeakSet[StreamedLine] = WeakSet()

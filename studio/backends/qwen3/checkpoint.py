@@ -65,7 +65,6 @@ class SamplingParams:
 
     @property
     def greedy(self) -> bool:
-        """Whether no random number is drawn."""
         return self.temperature == 0
 
 
@@ -183,7 +182,6 @@ class Checkpoint:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The checkpoint's abilities as a backend states them."""
         return Capabilities(
             sample_rate_hz=STUDIO_RATE_HZ,
             max_chars=MAX_CHARS,

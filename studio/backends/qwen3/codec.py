@@ -87,7 +87,6 @@ class WaveDecoder:
         return lambda hidden, state: conv(hidden.transpose(1, 2), state).transpose(1, 2)
 
     def __init__(self, decoder: Any, ledger: StateLayout) -> None:
-        """Lay out the state; the package's decoder is only read."""
         self._parts = [build_layer(block, ledger) for block in codec_blocks(decoder)]
 
     def __call__(self, latents: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
@@ -117,7 +116,6 @@ class CausalConv:
     """A causal convolution that keeps the end of its input for the next call."""
 
     def __init__(self, block: Any, ledger: StateLayout) -> None:
-        """Take the package's `CausalConvNet`; it is only read."""
         assert block.stride == 1, "a stride would make what is remembered depend on the place"
         self._conv = block.conv
         channels, self._length = block.conv.in_channels, block.padding
@@ -266,7 +264,6 @@ class CodecTransformer:
     """The codec's transformer with a cache: reads frames that follow those already read."""
 
     def __init__(self, model: Any, ledger: StateLayout, linear: PackLinearFn) -> None:
-        """Take the package's model; it is only read."""
         config, attention = model.config, model.layers[0].self_attn
         self._model = model
         self._input, self._output = linear(model.input_proj), linear(model.output_proj)
@@ -377,7 +374,6 @@ class CodecDecoder:
     """
 
     def __init__(self, decoder: Any, *, waves: type[WaveDecoder] = WaveDecoder) -> None:
-        """Lay out the state, and fold what is constant; the package's decoder is only read."""
         ledger = StateLayout()
         self.groups = int(decoder.config.num_quantizers)
         self.samples_per_frame = int(decoder.total_upsample)
@@ -461,7 +457,6 @@ class CodecStream:
     """
 
     def __init__(self, decoder: Any) -> None:
-        """Begin a line; the package's `Qwen3TTSTokenizerV2Decoder` is only read."""
         with torch.inference_mode():
             self._step = CodecDecoder(decoder)
             self._state = self._step.new_state(1)

@@ -111,7 +111,6 @@ class CodecGraphBuffers:
     def __init__(
         self, step: CodecDecoder, rows: int, most_frames: int, *, high_priority: bool = False
     ) -> None:
-        """Allocate the buffers; `high_priority` is that of their CUDA stream, on a GPU."""
         self._step = step
         device = step.device
         self._most_samples = most_frames * step.samples_per_frame
@@ -129,7 +128,6 @@ class CodecGraphBuffers:
 
     @property
     def captured(self) -> int:
-        """Blocks that have a captured graph."""
         return self._graphs.captured
 
     def run(self, block: RowBlock) -> Samples:

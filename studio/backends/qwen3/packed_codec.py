@@ -117,7 +117,6 @@ class PackedWaveDecoder(WaveDecoder):
         return _PackedCausalConv.of(block, ledger, cls.make_conv)
 
     def __init__(self, decoder: Any, ledger: StateLayout) -> None:
-        """Pack the weights; the package's decoder is only read."""
         make = self.make_conv
         self._parts = [_build_layer(block, ledger, make) for block in codec_blocks(decoder)]
 

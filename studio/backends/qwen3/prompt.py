@@ -74,7 +74,6 @@ class Qwen3Voice:
 
     @property
     def size_bytes(self) -> int:
-        """Memory it holds."""
         return 256 + sum(tensor.nbytes for tensor in self._tensors().values())
 
     def write(self, path: Path) -> None:
@@ -133,7 +132,6 @@ class PromptBuilder:
     """Builds prompts for one loaded model; caches nothing."""
 
     def __init__(self, model: Any) -> None:
-        """Take the package's `Qwen3TTSForConditionalGeneration`."""
         self._talker = model.talker
         self._ids = model.config
         self._codec_ids = model.config.talker_config
@@ -278,13 +276,11 @@ class CachingPromptBuilder(PromptBuilder):
     """
 
     def __init__(self, model: Any, kept: int = MAX_CACHED_PARTS) -> None:
-        """Begin empty; of more than `kept` parts the least recently used is dropped."""
         super().__init__(model)
         self._parts = EmbeddingCache(kept)
 
     @property
     def computed(self) -> int:
-        """Parts computed so far."""
         return self._parts.computed
 
     def build(self, line: torch.Tensor, voice: Qwen3Voice, language: str | None) -> PrefixedPrompt:

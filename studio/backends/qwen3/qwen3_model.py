@@ -40,7 +40,6 @@ class Qwen3Model:
     """
 
     def __init__(self, package_model: Any, checkpoint: Checkpoint, *, graphs: bool = True) -> None:
-        """Take a loaded `qwen_tts.Qwen3TTSModel`; on CUDA, capture its graphs if wanted."""
         self.package = package_model.model
         self._codec = self.package.speech_tokenizer
         self.tokens = Qwen3Tokenizer(package_model.processor.tokenizer)
@@ -83,12 +82,7 @@ class Qwen3Model:
             )
 
     def frames(self, task: TalkerRequest) -> Generator[torch.Tensor, None, None]:
-        """Make a line's frames; int64 [groups] each.
-
-        Raises:
-            SpeechFailed: The line didn't end within `max_frames`, all of which were yielded.
-            Cancelled: `task.cancelled` became true.
-        """
+        """Make a line's frames; int64 [groups] each."""
         _check_wanted(task)
         talker = self.package.talker
         rest = self.checkpoint.rest

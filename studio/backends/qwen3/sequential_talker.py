@@ -134,7 +134,6 @@ class EagerTalkerForward:
     """The package's modules as they are; any number of lines at once."""
 
     def __init__(self, talker: Any, sampler: Sampler) -> None:
-        """Begin a line; the package's talker is only read."""
         self._talker = talker
         self._sampler = sampler
         self._cache = DynamicCache()
@@ -170,7 +169,6 @@ class FrameGenerator:
     def __init__(
         self, talker: Any, prompt: TalkerPrompt, sampler: Sampler, steps: TalkerForward
     ) -> None:
-        """Begin with a prompt; nothing is computed yet."""
         self._talker = talker
         self._prompt = prompt
         self._sampler = sampler

@@ -118,7 +118,6 @@ class TalkerStep(DecodeStep):
     """Advances slots by a frame."""
 
     def __init__(self, weights: TalkerWeights, slots: TalkerSlots) -> None:
-        """Hold the constants that a frame needs; both arguments are used, not copied."""
         super().__init__(slots, weights.talker.kernels)
         self._weights = weights
         self._slots = slots

@@ -59,12 +59,10 @@ class TalkerWeights:
 
     @property
     def groups(self) -> int:
-        """Codes in a frame."""
         return len(self.rest_heads) + 1
 
     @property
     def hidden(self) -> int:
-        """Width of the talker."""
         return self.tables.shape[1]
 
     def with_kernels(self, kernels: KernelSet) -> TalkerWeights:

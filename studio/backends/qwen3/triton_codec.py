@@ -154,7 +154,6 @@ class FusedWaveDecoder(WaveDecoder):
     """The same with fewer passes over memory; the state is laid out alike."""
 
     def __init__(self, decoder: Any, ledger: StateLayout) -> None:
-        """Lay out the state; the package's decoder is only read."""
         self._parts = [_build_fused(block, ledger) for block in codec_blocks(decoder)]
 
 

@@ -78,7 +78,6 @@ class RemoteBackend:
 
         Raises:
             ModelUnavailable: No server is named, or none can be used; says why.
-            Cancelled: `progress` raised it.
         """
         if self._bridge is not None:
             return

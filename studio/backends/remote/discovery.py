@@ -47,7 +47,6 @@ class RemoteVoice:
 
     @property
     def size_bytes(self) -> int:
-        """Memory it holds."""
         return _FIXED_BYTES + len(self.ref_audio or "")
 
 
@@ -203,17 +202,14 @@ class ServerCapabilities:
 
     @property
     def clones(self) -> bool:
-        """Whether it speaks in the voice of a recording."""
         return self.takes_samples and (self.traits is None or self.traits.cloning)
 
     @property
     def designs(self) -> bool:
-        """Whether it makes voices from words, and no others."""
         return self.task is SpeechTask.VOICE_DESIGN
 
     @property
     def designs_too(self) -> bool:
-        """Whether it makes voices from words besides its others."""
         return self.traits is not None and self.traits.described_voices
 
     @property
@@ -234,7 +230,6 @@ class ServerCapabilities:
 
     @property
     def presets(self) -> tuple[str, ...]:
-        """Voices to choose from."""
         return OPENAI_VOICES if self.voices is None else self.voices
 
     @property

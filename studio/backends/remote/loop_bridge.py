@@ -22,7 +22,6 @@ class LoopBridge:
     """An event loop in a thread of its own, with the servers on it."""
 
     def __init__(self, addresses: tuple[Address, ...], options: RemoteOptions) -> None:
-        """Start the loop and ask the servers."""
         self._options = options
         with ExitStack() as stack:
             portal = stack.enter_context(start_blocking_portal(name="speech servers"))
@@ -44,8 +43,6 @@ class LoopBridge:
         Closing the iterator drops the connection, at which the server stops.
 
         Raises:
-            SpeechFailed: No server could, or none will.
-            ModelUnavailable: No server answers any more.
             Cancelled: `cancelled` became true.
         """
         chunks: SimpleQueue[Samples | None] = SimpleQueue()

@@ -51,7 +51,6 @@ class ServerPool:
     """All servers; belongs to the event loop it is used on."""
 
     def __init__(self, servers: Sequence[SpeechServer], options: RemoteOptions) -> None:
-        """Connect to nothing yet; `open` does."""
         self._servers = tuple(servers)
         self._options = options
         self._changed = asyncio.Event()
@@ -273,7 +272,6 @@ class LineTries:
     def __init__(
         self, line: RemoteLine, pool: ServerPool, options: RemoteOptions, deliver: OnChunk
     ) -> None:
-        """Send nothing yet; `deliver` takes each sample of the line once."""
         self._line = line
         self._pool = pool
         self._resume = StreamResume(deliver)

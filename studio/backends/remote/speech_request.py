@@ -118,7 +118,6 @@ class Address:
 
     @property
     def display_name(self) -> str:
-        """The name in messages: host and port."""
         return urlsplit(self.url).netloc
 
     def at(self, path: str) -> str:

@@ -138,7 +138,6 @@ class SherpaBackend(DownloadableModel):
 
     @property
     def revision(self) -> str:
-        """What speaks, and the weights."""
         model = self._catalogued.at_hand()
         folders = find_folders(model)
         weights = " ".join(
@@ -156,7 +155,6 @@ class SherpaBackend(DownloadableModel):
 
     @property
     def capabilities(self) -> Capabilities:
-        """The catalogue's, of presets those whose styles are here."""
         model = self._catalogued
         presets = self._presets
         return Capabilities(
@@ -194,7 +192,6 @@ class SherpaBackend(DownloadableModel):
         Raises:
             ModelUnavailable: The package is missing, or the weights are missing, broken, of a
                 newer format, or another model's.
-            Cancelled: `progress` raised it.
         """
         if self._split is not None:
             return
@@ -330,7 +327,6 @@ class SherpaBackend(DownloadableModel):
 
     @property
     def _presets(self) -> tuple[Preset, ...]:
-        """Those of the catalogue that can speak, and somebody's own behind them."""
         offered = self._find_presets() if self._offered is None else self._offered
         return (*offered, *self._own.presets())
 

@@ -117,7 +117,6 @@ class DownloadableModel:
 
     @property
     def weight_sources(self) -> tuple[WeightSource, ...]:
-        """Where its weights come from."""
         model = self._downloaded
         return (model.at_hand() if isinstance(model, CatalogueModel) else model).sources
 
@@ -131,7 +130,6 @@ class DownloadableModel:
 
         Raises:
             ModelUnavailable: The package or the weights are missing or broken.
-            Cancelled: `progress` raised it.
         """
         if reason := self.unavailable():
             raise ModelUnavailable(reason)

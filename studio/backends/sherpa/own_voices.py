@@ -57,7 +57,6 @@ class PiperVoice:
 
     @property
     def presets(self) -> dict[str, int]:
-        """The number of each of its speakers, by the preset's name."""
         stem = self.path.stem
         return {f"{stem}:{one}" if one else stem: n for n, one in enumerate(self.speakers)}
 
@@ -135,7 +134,6 @@ class OwnVoices:
     """The Piper voices in a folder; those that spoke last stay in memory."""
 
     def __init__(self, model: CatalogueModel, folder: Path | None) -> None:
-        """Look at nothing yet; without a `folder` there are none."""
         self._model, self._folder = model, folder
         self._lock = threading.Lock()  # guards the graphs, and that one is loaded once
         self._graphs: dict[tuple[Path, float], PiperGraph] = {}
@@ -202,7 +200,6 @@ def add_voices(files: Sequence[Path], folder: Path) -> list[str]:
 
     Raises:
         BadInput: Says of one file what it is, in one sentence.
-        StorageFailed: The disk is full, or the folder can't be written.
     """
     graphs = dict.fromkeys(_graph_of(file) for file in files if file.suffix not in _STYLE_SUFFIXES)
     styles = [file for file in files if file.suffix in _STYLE_SUFFIXES]
@@ -227,7 +224,6 @@ def remove_voice(name: str, folder: Path) -> str:
 
     Raises:
         BadInput: There is no such voice; names those there are.
-        StorageFailed: The system forbids it.
     """
     there = [one for one in sorted(folder.glob("*")) if one.suffix in OWN_SUFFIXES]
     found = next((one for one in there if one.name == Path(name).name), None)

@@ -67,7 +67,6 @@ class StyleTable:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all styles there are."""
         return frozenset(self._files)
 
     def has(self, formula: str) -> bool:

@@ -79,11 +79,7 @@ class ImportNotices:
                 check_line_count(len(self._kept))
 
     def weave(self, dialog: Dialog) -> Dialog:
-        """A dialog with what was kept since the last time between its lines, where it stood.
-
-        Raises:
-            ScriptError: It has too many lines then.
-        """
+        """A dialog with what was kept since the last time between its lines, where it stood."""
         check_line_count(len(dialog) + len(self._kept))
         notes = deque(sorted(self._kept, key=lambda note: note.line_number))
         self._kept = []
@@ -159,11 +155,7 @@ class DialogBuilder:
         line_number: int,
         attributes: Attributes = _NO_ATTRIBUTES,
     ) -> None:
-        """Add speech; without a name it is the last speaker's.
-
-        Raises:
-            ScriptError: The text is too long or has an invalid pause.
-        """
+        """Add speech; without a name it is the last speaker's."""
         with with_place(line_number):
             text = paragraph(text)
             cut_pauses(text)

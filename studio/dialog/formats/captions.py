@@ -197,7 +197,6 @@ class CueUtterance:
 
     @property
     def text(self) -> str:
-        """The words."""
         return "".join(self.parts).strip()
 
     @property

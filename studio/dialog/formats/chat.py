@@ -143,11 +143,7 @@ class ChatText:
 
 
 def read_chat(text: str, remarks: ImportNotices) -> ChatText | None:
-    """Read a chat; None for a script and anything else that isn't a chat.
-
-    Raises:
-        ScriptError: A message has an invalid pause, or is too long for a line.
-    """
+    """Read a chat; None for a script and anything else that isn't a chat."""
     chat = _find_chat(text)
     if chat is None:
         return None

@@ -84,7 +84,6 @@ class Format(StrEnum):
 
     @property
     def label(self) -> str:
-        """Its name for messages, with an article."""
         return _LABELS[self]
 
 
@@ -311,7 +310,6 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     Raises:
         ScriptError: It isn't a text file, is too large or no dialog, or a line is invalid; the
             message names the line and the remedy.
-        Cancelled: Nobody waits for it any more.
     """
     remarks = ImportNotices()
     text = decode_text(data, file_name, remarks)
@@ -471,7 +469,6 @@ def export_dialog(
 
     Raises:
         ScriptError: The dialog is empty, or a text in it is too long.
-        NameRejected: A speaker's name can't be written.
     """
     if not len(dialog):
         raise ScriptError("There is nothing to write: the dialog has no lines yet.")

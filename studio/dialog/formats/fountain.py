@@ -235,9 +235,6 @@ def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) ->
         text: The whole file.
         remarks: Gets notices of what is left out.
         narrator: Speaks action and scene headings; None leaves them out.
-
-    Raises:
-        ScriptError: It has no dialogue or too many rows, or a pause is invalid.
     """
     title = _read_title(text, remarks)
     screenplay = _ScreenplayReader(DialogBuilder(remarks), narrator)

@@ -46,11 +46,7 @@ _RENPY_SAID = regex.compile(r"(?m)^[^\S\n]+(?:\w+(?:\s+\w+)?\s+)?\"[^\"\n]*\"")
 
 
 def read_game_script(text: str, remarks: ImportNotices) -> GameScript | None:
-    """Read an Ink, Twee or Ren'Py script; None for any other text.
-
-    Raises:
-        ScriptError: Nothing is said in it, or a line is invalid.
-    """
+    """Read an Ink, Twee or Ren'Py script; None for any other text."""
     if _RENPY_LABEL.search(text, timeout=PATTERN_S) and _RENPY_SAID.search(text, timeout=PATTERN_S):
         return GameScript(_RenpyReader(remarks).read(text))
     if _TWEE.match(text.lstrip(), timeout=PATTERN_S) and _TWEE.search(text, timeout=PATTERN_S):

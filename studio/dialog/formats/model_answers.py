@@ -43,9 +43,6 @@ def write_turns(text: str) -> str | None:
     """A conversation with a language model, `<|im_start|>user …`, as a script; None for other text.
 
     What the system is told is a note.
-
-    Raises:
-        ScriptError: It has too many turns, or marks of Markdown.
     """
     if not ("<|" in text or "[INST]" in text or "<start_of" in text or "## " in text):
         return None

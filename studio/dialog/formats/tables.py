@@ -595,7 +595,6 @@ def write_table(dialog: Dialog, delimiter: str) -> str:
     Cells that a spreadsheet would take for formulas get an apostrophe in front.
 
     Raises:
-        NameRejected: A speaker's name can't be written.
         ScriptError: A text is too long.
     """
     rows = [_build_row(line) for line in dialog]

@@ -74,11 +74,7 @@ def split_turns(rows: list[Row]) -> list[Row]:
 
 
 def _split_all(rows: list[Row], split: Callable[[Row], Iterator[Row]]) -> list[Row]:
-    """Split each row.
-
-    Raises:
-        ScriptError: There are more turns than a dialog has lines.
-    """
+    """Split each row."""
     divided: list[Row] = []
     added = 0
     for row in rows:

@@ -98,7 +98,6 @@ class RequestBuffer:
 
     @property
     def active_count(self) -> int:
-        """How many bodies are arriving now."""
         return self._coming.total()
 
     def begin(
@@ -167,7 +166,6 @@ class BufferedBody:
         silent_s: float,
         clock: Callable[[], float],
     ) -> None:
-        """Start with no chunk; `end` is called once, after the last one or on `close`."""
         self._receive = receive
         self._whole = whole
         self._end = end

@@ -108,7 +108,6 @@ class LoginLimit:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Wrap an application; `sleep` waits for some seconds."""
         self._app = app
         self._clock, self._sleep = clock, sleep
         self._failed = FailedTries(clock)
@@ -169,7 +168,6 @@ class KeyLimit:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wrap an application; `holds_key` tells whether a request has the right key."""
         self._app = app
         self._holds_key = holds_key
         self._failed = FailedTries(clock)

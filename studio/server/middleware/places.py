@@ -96,7 +96,6 @@ class StreamLimitMiddleware:
         *,
         is_exempt: Callable[[HTTPConnection], bool] = lambda _: False,
     ) -> None:
-        """Wrap an application; `is_exempt` tells whose requests aren't counted."""
         self._app = app
         self._places = Places(at_most)
         self._is_exempt = is_exempt

@@ -188,11 +188,7 @@ def _cookie_name(headers: Headers) -> str:
 
 
 async def _check_room(visitor: VisitorSession, scope: Scope, policy: RoutePolicy) -> None:
-    """Refuse a request that the visitor's workspace has no room for.
-
-    Raises:
-        NoRoom: The workspace is full.
-    """
+    """Refuse a request that the visitor's workspace has no room for."""
     if policy.disk not in {DiskUse.EDIT, DiskUse.FILL}:
         return
     more_bytes = stated_bytes(Headers(scope=scope)) or 0

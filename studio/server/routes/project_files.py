@@ -96,7 +96,6 @@ class SoundBody(RequestBody):
 
     @property
     def suffix(self) -> str:
-        """The file's suffix, with its dot."""
         return ".zip" if self.format == "tracks" else f".{self.format}"
 
     @property
@@ -207,7 +206,6 @@ async def _save_body(request: Request, file: BinaryIO, path: Path, max_bytes: in
 
     Raises:
         BadInput: It is too large; a stated length is checked before anything is read.
-        StorageFailed: The disk has no room for it.
     """
     stated = stated_bytes(request.headers) or 0
     if stated > max_bytes:

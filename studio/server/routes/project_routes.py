@@ -391,12 +391,7 @@ def _is_plain(data: bytes, dialog: Dialog) -> bool:
 
 
 def _begins_plain(text: str, dialog: Dialog) -> bool:
-    """Whether the first rows may be those of a script as it is; most other text has others.
-
-    Raises:
-        ScriptError: They aren't.
-        NameRejected: As above.
-    """
+    """Whether the first rows may be those of a script as it is; most other text has others."""
     rows = text.split("\n", _FIRST_ROWS)[:_FIRST_ROWS]
     begun = parse_script("\n".join([*rows, "A: And so on."])).dialog.lines
     spoken = [idx for idx, line in enumerate(begun) if isinstance(line, Speech)]

@@ -48,7 +48,6 @@ class StateReader:
     def __init__(
         self, setup: SetupReport, list_exports: Callable[[Studio], list[dict[str, Any]]]
     ) -> None:
-        """Read nothing yet; `setup` reports the installation of the model packages."""
         self._setup = setup
         self._list_exports = list_exports
         # A walk through all processes of the machine; a difference of a few pages is no change.
@@ -181,7 +180,6 @@ class StateFeed:
     def __init__(
         self, studio: Studio, reader: StateReader, count_pages: Callable[[], int] = lambda: 1
     ) -> None:
-        """Start to follow the state; `count_pages` tells how many pages are open in all."""
         self._count_pages = count_pages
         self.version = 0
         self.is_over = False

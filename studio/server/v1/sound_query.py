@@ -49,12 +49,10 @@ class SoundQuery(BaseModel):
 
     @property
     def suffix(self) -> str:
-        """Of the file, without a dot."""
         return "zip" if self.zipped else self.audio_format.value
 
     @property
     def media_type(self) -> str:
-        """Of the response."""
         return "application/zip" if self.zipped else self.audio_format.encoding.media_type
 
     def to_options(self, mastering: Mastering) -> ExportOptions:

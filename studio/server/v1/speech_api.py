@@ -107,7 +107,6 @@ class SpokenAudio:
     """The sound of a speech request as encoded bytes, at the requested speed."""
 
     def __init__(self, reading: SpeechStream, body: SpeechBody, aligner: WordAligner) -> None:
-        """Prepare the encoder; nothing is read yet. The aligner times words if they are wanted."""
         self._body = body
         self._line = reading.dialog.lines[0]
         self._aligner = aligner

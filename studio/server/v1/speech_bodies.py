@@ -149,7 +149,6 @@ class SpeechBody(RequestFields):
 
     @property
     def voice_name(self) -> str | None:
-        """The voice's id, however it was written."""
         return self.voice.id if isinstance(self.voice, VoiceId) else self.voice
 
 
@@ -356,7 +355,6 @@ def read_reference(data_url: str, transcript: str | None) -> Sample:
 
     Raises:
         BadInput: It is no base64 data URL.
-        AudioRejected: It can't be decoded, or is larger than the limits.
         SampleRejected: It is too short or silent.
     """
     head = _DATA_URL.match(data_url)
@@ -442,11 +440,6 @@ def named_voice(studio: Studio, backend: Backend, written: str, *, any_name: boo
     One of OpenAI's names is what the studio's options say, and else one of the voices there are,
     always the same while those stay. With `any_name`, or where the studio's options say so, a name
     that no voice has is one of a built-in voice.
-
-    Raises:
-        NotFound: Neither the library nor the backend has it, and there are others.
-        BadInput: Another backend has it.
-        SampleRejected: The speaker's sample can't be used.
     """
     name = _name(written)
     chosen = studio.options.voice_names.get(name.casefold())
