@@ -15,7 +15,7 @@ from studio.backends.base import Backend, ManagesWeights, canonical_name
 from studio.backends.hub.weights import lacks_best
 from studio.backends.registry import first_voices
 from studio.dialog.model import Dialog
-from studio.engine.engine import Engine, ManagedEngine
+from studio.engine.engine import Engine, SpeechEngine
 from studio.engine.event_log import StateChange
 from studio.engine.job import Job
 from studio.engine.model_manager import EvictionPolicy
@@ -86,7 +86,7 @@ class Studio:
     def __init__(
         self,
         options: StudioOptions,
-        engine: ManagedEngine,
+        engine: SpeechEngine,
         disk_quota: DiskQuota | None = None,
         *,
         aligner: WordAligner | None = None,

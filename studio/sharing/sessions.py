@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from studio.engine.engine import Engine, MeteredEngine
 from studio.errors import EngineBusy
 from studio.services.studio import Studio
-from studio.sharing.metered_engine import MeteredEngine
 from studio.sharing.quota import (
     RateLimits,
     SharedLimits,
@@ -313,9 +313,10 @@ class VisitorSessions:
 
     def _open_studio(self, quota: DiskQuota, workspace: Path, rate_limits: RateLimits) -> Studio:
         shared = self.owner.studio
+        assert isinstance(shared.engine, Engine), "the owner's"
         self._remove_temp_files(workspace)
         options = replace(shared.options, workspace=workspace, backend_name=shared.backend_name)
-        metered = MeteredEngine(shared.engine, rate_limits)
+        metered = MeteredEngine(shared.engine, rate_limits.spend_job)
         studio = Studio(options, metered, quota, aligner=shared.aligner)
         self._prepare(studio)
         return studio

@@ -10,13 +10,13 @@ from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from studio.engine.engine import OWNERS_ONLY
 from studio.errors import EngineBusy, NotAllowed, StudioError
 from studio.server.error_responses import response_for_error
 from studio.server.middleware.admission import stated_bytes
 from studio.server.middleware.places import client_network
 from studio.server.policies import ENTER, Access, DiskUse, RoutePolicy, policy_of
 from studio.services.studio import Studio
-from studio.sharing.metered_engine import OWNERS_ONLY
 from studio.sharing.sessions import KEPT_S, VisitorSession, VisitorSessions
 
 COOKIE = "tableread_visitor"
