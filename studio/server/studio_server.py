@@ -28,6 +28,7 @@ from studio.server.announcement import announced
 from studio.server.connections import BoundedServer, SpaceServer, most_connections
 from studio.server.direct_route import DirectRoute
 from studio.server.error_responses import HANDLERS, error_response
+from studio.server.gradio_functions import offer_functions
 from studio.server.interrupt import end_in_time, wait_for_interrupt
 from studio.server.log_limit import limit_logs
 from studio.server.mcp_endpoint import is_installed as has_mcp
@@ -59,7 +60,6 @@ from studio.sharing.reviews import ReviewLinks
 from studio.sharing.sessions import VisitorSessions
 from studio.storage.workspace import ASSETS, WorkspaceUse, remove_temp_files
 from studio.ui.blocks import create_ui, launch_look
-from studio.ui.gradio_functions import offer_functions
 
 if sys.platform != "win32":
     import resource
