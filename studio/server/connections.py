@@ -76,7 +76,8 @@ class Connections:
     def add(self, connection: BoundedProtocol, network: str | None) -> None:
         """Count a new connection, which has no request yet; may close it, or another one."""
         while self._places.is_full_for(network):
-            if not self._close_one(self._crowded(network)):
+            rivals = [one for one in self._waiting if self._places.is_in_the_way(one, network)]
+            if not self._close_one(rivals):
                 connection.drop()
                 return
         self._places.take(network)
@@ -127,14 +128,6 @@ class Connections:
         for _ in range(at_most):
             if not self._close_one(list(self._waiting)):
                 return
-
-    def _crowded(self, network: str | None) -> list[str | None]:
-        """The networks of which one has to give up a connection before `network` gets another."""
-        if self._places.has_too_many(network):
-            return [network] if network in self._waiting else []
-        if self._places.is_full:
-            return list(self._waiting)
-        return [one for one in self._waiting if one is not None]
 
     def _close_one(self, networks: Iterable[str | None]) -> bool:
         """Close the longest silent connection of the network that has most of them."""

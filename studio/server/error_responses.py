@@ -167,6 +167,12 @@ def error_response(
     return PlainJson(body, status, headers=headers)
 
 
+def busy_response(path: str, message: str, retry_after_s: int) -> Response:
+    """The response to a request for which there is no place now."""
+    headers = {"Retry-After": str(retry_after_s)}
+    return error_response(path, 429, message, kind="EngineBusy", headers=headers)
+
+
 async def answer_error(request: Request, error: Exception) -> Response:
     """Exception handler for `StudioError`."""
     assert isinstance(error, StudioError)

@@ -32,9 +32,8 @@ from studio.server.gradio_functions import offer_functions
 from studio.server.interrupt import end_in_time, wait_for_interrupt
 from studio.server.log_limit import limit_logs
 from studio.server.mcp_endpoint import is_installed as has_mcp
-from studio.server.middleware.admission import ConcurrencyLimitMiddleware
+from studio.server.middleware.admission import ConcurrencyLimitMiddleware, JsonBoundsMiddleware
 from studio.server.middleware.gradio_calls import GradioCallMiddleware, is_call
-from studio.server.middleware.json_bodies import JsonBoundsMiddleware
 from studio.server.middleware.login_limit import KeyLimit, LoginLimit
 from studio.server.middleware.origin_guard import OriginGuard
 from studio.server.middleware.places import StreamLimitMiddleware

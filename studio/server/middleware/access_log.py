@@ -15,6 +15,7 @@ from collections.abc import Callable
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from studio.server.middleware.admission import on_start
 from studio.server.policies import RoutePolicies
 
 log = logging.getLogger(__name__)
@@ -45,16 +46,14 @@ class AccessLog:
         request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
         begun_s, status, job_id = self._clock(), 0, None
 
-        async def send_noted(message: Message) -> None:
+        def note(start: Message) -> None:
             nonlocal status, job_id
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers[REQUEST_ID] = request_id
-                status, job_id = message["status"], headers.get(JOB_ID)
-            await send(message)
+            headers = MutableHeaders(scope=start)
+            headers[REQUEST_ID] = request_id
+            status, job_id = start["status"], headers.get(JOB_ID)
 
         try:
-            await app(scope, receive, send_noted)
+            await app(scope, receive, on_start(send, note))
         finally:
             if status >= 400 or log.isEnabledFor(logging.INFO):
                 self._write(scope, status, request_id, job_id, self._clock() - begun_s)

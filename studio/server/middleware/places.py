@@ -10,7 +10,7 @@ from functools import lru_cache
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from studio.server.error_responses import error_response
+from studio.server.error_responses import busy_response
 from studio.server.policies import Access, RequestClass, policy_of
 
 _THIS_MACHINE = frozenset({"127.0.0.1", "::1"})
@@ -56,20 +56,24 @@ class Places:
         self._of_others = in_all * 3 // 4
         self._held: Counter[str | None] = Counter()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no place is left at all."""
-        return self._held.total() >= self._in_all
-
-    def has_too_many(self, network: str | None) -> bool:
-        """Whether a network has all places that one may have."""
-        return network is not None and self._held[network] >= self._of_one
-
     def is_full_for(self, network: str | None) -> bool:
         """Whether a network gets no further place."""
         others = self._held.total() - self._held[None]
         full_for_others = network is not None and others >= self._of_others
-        return self.is_full or full_for_others or self.has_too_many(network)
+        return self._is_full or full_for_others or self._has_too_many(network)
+
+    def is_in_the_way(self, holder: str | None, network: str | None) -> bool:
+        """Whether a network that holds places may have to give one up for `network`."""
+        if self._has_too_many(network):
+            return holder == network
+        return self._is_full or holder is not None
+
+    @property
+    def _is_full(self) -> bool:
+        return self._held.total() >= self._in_all
+
+    def _has_too_many(self, network: str | None) -> bool:
+        return network is not None and self._held[network] >= self._of_one
 
     def take(self, network: str | None) -> None:
         """Take a place."""
@@ -107,10 +111,7 @@ class StreamLimitMiddleware:
             return
         network = client_network(scope)
         if self._places.is_full_for(network):
-            refused = error_response(
-                scope["path"], 429, _FULL, kind="EngineBusy", headers={"Retry-After": "10"}
-            )
-            await refused(scope, receive, send)
+            await busy_response(scope["path"], _FULL, 10)(scope, receive, send)
             return
         self._places.take(network)
         try:

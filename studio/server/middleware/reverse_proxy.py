@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import Message, Scope, Send
 
+from studio.server.middleware.admission import on_start
 from studio.server.middleware.origin_guard import OriginGuard, hostname_of
 
 _READ_HERE = frozenset({b"x-forwarded-host", b"x-forwarded-proto", b"x-gradio-server"})
@@ -57,13 +58,8 @@ class ReverseProxy:
             scope: As returned by `read`.
             send: The server's.
         """
-
-        async def send_outward(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                self._write_headers(message, is_secure=scope["scheme"] == "https")
-            await send(message)
-
-        return send_outward
+        is_secure = scope["scheme"] == "https"
+        return on_start(send, lambda start: self._write_headers(start, is_secure=is_secure))
 
     def _read_headers(self, scope: Scope, headers: Headers) -> list[tuple[bytes, bytes]]:
         kept = [one for one in scope["headers"] if one[0] not in _READ_HERE]
