@@ -23,7 +23,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from studio.server.log_limit import LogLimit
+from studio.server.middleware.access_log import LogLimit
 from studio.server.middleware.places import Places, network_of
 
 if sys.platform != "win32":
@@ -301,16 +301,22 @@ class AcceptFailures:
             log.warning("no connection can be accepted for now: %s", error.strerror)
 
 
-_PRIVATE_NETWORKS = "127.0.0.1,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
+PRIVATE_NETWORKS = "127.0.0.1,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
 _TICK_S = 0.5
 _ACCEPTED_AT_ONCE = 64
 _LISTEN_BACKLOG = 2_048
 
 
 class BoundedServer(uvicorn.Server):
-    """uvicorn's server with bounded connections."""
+    """uvicorn's server with bounded connections.
 
-    def __init__(self, config: uvicorn.Config, *args: Any, **options: Any) -> None:
+    It believes `proxies`, by their addresses, who sends a request; None are those of this machine.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, *args: Any, proxies: str | None = None, **options: Any
+    ) -> None:
+        config.forwarded_allow_ips = proxies or config.forwarded_allow_ips
         self._connections = Connections(most_connections())
         config.http = partial(BoundedProtocol, connections=self._connections)  # type: ignore[assignment]
         # asyncio accepts this many before it lets any of them be counted.
@@ -330,14 +336,6 @@ class BoundedServer(uvicorn.Server):
         """Wait for the end; uvicorn's own loop wakes an idle processor ten times a second."""
         while not await self.on_tick(0):  # noqa: ASYNC110 - uvicorn sets a flag
             await asyncio.sleep(_TICK_S)
-
-
-class SpaceServer(BoundedServer):
-    """The server of a Space, whose visitors all come through the platform's proxies."""
-
-    def __init__(self, config: uvicorn.Config, *args: Any, **options: Any) -> None:
-        config.forwarded_allow_ips = _PRIVATE_NETWORKS
-        super().__init__(config, *args, **options)
 
 
 def _lengthen_queue(listener: Any) -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Depends
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import BaseRoute, Match, Mount, Route
+from starlette.types import Receive, Scope, Send
 
 from studio.server.mcp_endpoint import mcp_routes
 from studio.server.page_assets import AssetFiles, PageAssets
-from studio.server.policies import Access, RoutePolicy, StudioOf, current_studio
+from studio.server.policies import (
+    Access,
+    RoutePolicies,
+    RoutePolicy,
+    StudioOf,
+    current_studio,
+)
 from studio.server.routes.cover_routes import cover_routes
 from studio.server.routes.engine_routes import model_routes, page_routes
 from studio.server.routes.gradio_files import gradio_file_routes
@@ -46,6 +53,33 @@ from studio.server.v1.speech_api import speech_api
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
 from studio.sharing.reviews import ReviewLinks
+
+_HOLDER = "route_holder"
+
+
+class DirectRoute(BaseRoute):
+    """Leads to the first of an application's routes that has a request's path and method.
+
+    It stands in front of them, so that all it doesn't know goes on to them. Without it FastAPI
+    compares a request with some forty paths, and with those of the right router twice: a sixth of
+    what an edit cost the event loop.
+    """
+
+    def __init__(self, routes: Iterable[BaseRoute]) -> None:
+        self._policies = RoutePolicies(routes)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether the router is known that has the request's path and method."""
+        is_http = scope["type"] == "http"
+        found = self._policies.find_route(scope["method"], scope["path"]) if is_http else None
+        # A mount and a route alone read the path in their `matches`.
+        if found is None or isinstance(found.holder, Mount | Route):
+            return Match.NONE, {}
+        return Match.FULL, {_HOLDER: found.holder}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on to its router."""
+        await scope[_HOLDER].handle(scope, receive, send)
 
 
 def page_parts(setup: SetupReport, reviews: ReviewLinks | None = None) -> tuple[APIRouter, ...]:

@@ -10,9 +10,8 @@ import pytest
 from shared_studio import ASSETS
 from starlette.routing import BaseRoute, Match
 
-from studio.server.direct_route import DirectRoute
 from studio.server.policies import list_declared
-from studio.server.route_table import service_routes, studio_routes
+from studio.server.route_table import DirectRoute, service_routes, studio_routes
 from studio.services.studio import Studio
 from studio.setup.models_install import NothingToSetUp
 
