@@ -19,10 +19,8 @@ from studio.server.policies import (
     StudioOf,
     current_studio,
 )
-from studio.server.routes.cover_routes import cover_routes
 from studio.server.routes.engine_routes import model_routes, page_routes
 from studio.server.routes.gradio_files import gradio_file_routes
-from studio.server.routes.judge_routes import judge_routes
 from studio.server.routes.monitoring import Metrics, health_routes, metrics_routes
 from studio.server.routes.project_files import (
     export_bodies,
@@ -38,17 +36,17 @@ from studio.server.routes.project_routes import (
     space_routes,
 )
 from studio.server.routes.pronunciation_routes import line_check_routes, pronunciation_routes
-from studio.server.routes.proposal_routes import proposal_routes
 from studio.server.routes.reading_routes import reading_routes, table_read_page
 from studio.server.routes.review_routes import (
     find_review,
+    proposal_routes,
     review_link_routes,
     review_page,
     reviewer_routes,
 )
 from studio.server.routes.speaker_routes import speaker_routes, upload_routes
 from studio.server.routes.state_feed import StateFeeds, StateReader
-from studio.server.routes.voice_routes import voice_routes
+from studio.server.routes.voice_routes import judge_routes, voice_routes
 from studio.server.v1.speech_api import speech_api
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
@@ -94,7 +92,6 @@ def page_parts(setup: SetupReport, reviews: ReviewLinks | None = None) -> tuple[
     return (
         page_routes(setup, reader),
         project_file_routes,
-        cover_routes,
         project_line_routes,
         sound_export_routes(exports_of),
         project_routes,

@@ -18,6 +18,7 @@ from pydantic import Field
 from starlette.datastructures import UploadFile
 
 from studio.audio.export import FILE_NAMES, check_names
+from studio.audio.file_tags import Cover
 from studio.audio.formats import FileSuffix
 from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering
@@ -29,6 +30,7 @@ from studio.dialog.model import MAX_SCRIPT_BYTES
 from studio.engine.event_log import StateChange
 from studio.errors import BadInput, Conflict
 from studio.hearing.timing_files import TimingFormat, write_timing
+from studio.project.cover import read_project_cover, save_project_cover
 from studio.project.document import MAX_PROJECT_NAME_CHARS
 from studio.project.ops import LineId
 from studio.project.project_file import MAX_BYTES, PROJECT_SUFFIX, write_archive
@@ -304,6 +306,31 @@ def _export_headers(file_name: str, left_out: Iterable[str]) -> dict[str, str]:
 def add_audio(project: Project, file: FormFile) -> dict[str, str]:
     """Add a recording to a project; audio lines name it by the path in the response."""
     return {"path": project.add_audio(PurePath(file.filename or "").name, file.file)}
+
+
+@project_file_routes.get("/{project_id}/cover")
+@page_policy(Access.GUEST)
+def show_cover(project: Project) -> Response:
+    """The image that its sound files carry, as it was chosen; nothing where there is none."""
+    cover = read_project_cover(project.folder.root)
+    if cover is None:
+        return Response(status_code=204)
+    return Response(cover.data, media_type=cover.media_type, headers={"Cache-Control": "no-store"})
+
+
+@project_file_routes.put("/{project_id}/cover", status_code=204)
+@page_policy(Access.GUEST, disk=DiskUse.FILL)
+async def put_cover(project: Project, request: Request) -> None:
+    """Choose the image, a JPEG or PNG, which is the body itself."""
+    data = await request.body()
+    await asyncio.to_thread(save_project_cover, project.folder, Cover(data))
+
+
+@project_file_routes.delete("/{project_id}/cover", status_code=204)
+@page_policy(Access.GUEST, disk=DiskUse.FREE)
+def remove_cover(project: Project) -> None:
+    """Take the image away."""
+    save_project_cover(project.folder, None)
 
 
 MAX_AT_ONCE = 2
