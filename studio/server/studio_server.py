@@ -36,7 +36,6 @@ from studio.server.middleware.admission import ConcurrencyLimitMiddleware, JsonB
 from studio.server.middleware.gradio_calls import GradioCallMiddleware, is_call
 from studio.server.middleware.login_limit import KeyLimit, LoginLimit
 from studio.server.middleware.origin_guard import OriginGuard
-from studio.server.middleware.places import StreamLimitMiddleware
 from studio.server.middleware.security import SecurityMiddleware
 from studio.server.middleware.visitors import VisitorMiddleware, studio_of_visitor, token_of
 from studio.server.page_assets import PageAssets, link_page
@@ -129,14 +128,9 @@ class ServerEntry:
             )
         app = ConcurrencyLimitMiddleware(
             LoginLimit(KeyLimit(app, self.has_key) if self.api_key else app),
+            most_streams=most_connections() * 2 // 3,  # a third is left for what ends soon
+            is_owner=self._is_owner,
             is_stranger=lambda asks: self._is_stranger(asks, server),
-        )
-        # A third of the connections is left for requests that end soon. Guests can't take the last
-        # place from the owner, and whoever isn't signed in takes none.
-        app = StreamLimitMiddleware(
-            app,
-            most_connections() * 2 // 3,
-            is_exempt=lambda asks: self._is_owner(asks) or self._is_stranger(asks, server),
         )
         policies = RoutePolicies(server.routes)
         return SecurityMiddleware(

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from studio.dialog.reading_limits import is_awaited
 from studio.server.error_responses import busy_response, error_response
 from studio.server.middleware.places import Places, client_network
-from studio.server.policies import RequestClass, policy_of
+from studio.server.policies import Access, RequestClass, policy_of
 from studio.storage.json_bounds import MAX_VALUES, has_too_many_values
 
 _MB = 1_000_000
@@ -301,10 +301,18 @@ class RequestQueue:
         return True
 
 
+_SLOW = frozenset({RequestClass.UNCOUNTED, RequestClass.LONG})
+_OPEN = "Too many pages and downloads are open in this studio now. Try again in 10 s."
+_OPEN_S = 10
+
+
 class ConcurrencyLimitMiddleware:
     """Gives each request a place until its response starts, or refuses it.
 
     A request takes its place only when its body has arrived, so that a slow sender blocks nobody.
+    Streams and downloads, which last as long as their reader likes, have places of their own until
+    they end. Guests can't take the last of those from the owner, and whoever isn't signed in takes
+    none.
     """
 
     def __init__(
@@ -313,6 +321,8 @@ class ConcurrencyLimitMiddleware:
         queues: Mapping[RequestClass, RequestQueue] | None = None,
         bodies: RequestBuffer | None = None,
         *,
+        most_streams: int = 1_000,
+        is_owner: Callable[[HTTPConnection], bool] = lambda _: False,
         is_stranger: Callable[[HTTPConnection], bool] = lambda _: False,
     ) -> None:
         """Wrap an application.
@@ -321,9 +331,13 @@ class ConcurrencyLimitMiddleware:
             app: All routes.
             queues: Replaces some of the classes' queues.
             bodies: Those that arrive.
+            most_streams: How many are open at once.
+            is_owner: Whether a request is known to be the owner's.
             is_stranger: Whether a route will refuse a request whatever it holds; its body is lost.
         """
         self._app = app
+        self._streams = Places(most_streams)
+        self._is_owner = is_owner
         self._is_stranger = is_stranger
         self._queues = {
             RequestClass.SHORT: RequestQueue(8, patience_s=2.0),
@@ -338,6 +352,24 @@ class ConcurrencyLimitMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        network = client_network(scope)
+        if not self._is_stream(scope):
+            await self._admit(scope, receive, send)
+        elif self._streams.is_full_for(network):
+            await busy_response(scope["path"], _OPEN, _OPEN_S)(scope, receive, send)
+        else:
+            self._streams.take(network)
+            try:
+                await self._admit(scope, receive, send)
+            finally:
+                self._streams.leave(network)
+
+    def _is_stream(self, scope: Scope) -> bool:
+        policy, asks = policy_of(scope), HTTPConnection(scope)
+        is_slow = policy.request_class in _SLOW and policy.access is not Access.ANYBODY
+        return is_slow and not (self._is_owner(asks) or self._is_stranger(asks))
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         if has_body(scope) and self._is_stranger(HTTPConnection(scope)):
             if "expect" not in Headers(scope=scope):  # or it would be asked for
                 await _drain(receive)

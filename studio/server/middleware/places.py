@@ -1,17 +1,12 @@
-"""Who a request comes from, and how many streams and downloads are open, in all and for each."""
+"""Who a request comes from, and how many places its network may hold."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections import Counter
-from collections.abc import Callable
 from functools import lru_cache
 
-from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Receive, Scope, Send
-
-from studio.server.error_responses import busy_response
-from studio.server.policies import Access, RequestClass, policy_of
+from starlette.types import Scope
 
 _THIS_MACHINE = frozenset({"127.0.0.1", "::1"})
 _IPV6_PREFIX = 64
@@ -84,44 +79,3 @@ class Places:
         self._held[network] -= 1
         if not self._held[network]:
             del self._held[network]
-
-
-_SLOW = frozenset({RequestClass.UNCOUNTED, RequestClass.LONG})
-_FULL = "Too many pages and downloads are open in this studio now. Try again in 10 s."
-
-
-class StreamLimitMiddleware:
-    """Bounds the streams and downloads that are open, which last as long as their reader likes."""
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        at_most: int,
-        *,
-        is_exempt: Callable[[HTTPConnection], bool] = lambda _: False,
-    ) -> None:
-        self._app = app
-        self._places = Places(at_most)
-        self._is_exempt = is_exempt
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
-        if not self._is_counted(scope):
-            await self._app(scope, receive, send)
-            return
-        network = client_network(scope)
-        if self._places.is_full_for(network):
-            await busy_response(scope["path"], _FULL, 10)(scope, receive, send)
-            return
-        self._places.take(network)
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._places.leave(network)
-
-    def _is_counted(self, scope: Scope) -> bool:
-        if scope["type"] != "http":
-            return False
-        policy = policy_of(scope)
-        is_slow = policy.request_class in _SLOW and policy.access is not Access.ANYBODY
-        return is_slow and not self._is_exempt(HTTPConnection(scope))
