@@ -7,6 +7,7 @@ Clients differ in where they look: OpenAI's read `/models`; Open WebUI reads `mo
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -234,28 +235,14 @@ def remove_voice(studio: StudioDep, name: str) -> VoiceRemoved:
 def model_card(backend: Backend) -> ModelCard:
     """What a backend is and can do."""
     can = backend.capabilities
+    same = ("cloning", "builtin_voice", "described_voices", "instructions", "streaming")
     abilities = ModelAbilities(
-        cloning=can.cloning,
-        builtin_voice=can.builtin_voice,
+        **{name: getattr(can, name) for name in (*same, "max_chars")},
         presets=[preset.preset_id for preset in can.presets],
-        described_voices=can.described_voices,
-        instructions=can.instructions,
         languages=dict(can.languages),
         tags=sorted(can.tags),
-        params=[
-            ModelParam(
-                name=one.name,
-                minimum=one.minimum,
-                maximum=one.maximum,
-                default=one.default,
-                whole=one.is_whole,
-                help=one.help,
-            )
-            for one in can.line_params
-        ],
-        streaming=can.streaming,
+        params=[ModelParam(**asdict(one), whole=one.is_whole) for one in can.line_params],
         sample_rate_hz=STUDIO_RATE_HZ,
-        max_chars=can.max_chars,
     )
     return ModelCard(id=backend.name, created=0, title=backend.title, capabilities=abilities)
 
