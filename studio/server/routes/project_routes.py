@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from functools import partial
@@ -266,7 +265,7 @@ async def _follow(
 
 def _write_batch(project: ProjectSession, batch: _Batch) -> bytes:
     bodies = ((seq, news_body(project, seq, news)) for seq, news in batch)
-    return b"".join(encode_event(json.dumps(body), seq) for seq, body in bodies if body is not None)
+    return b"".join(encode_event(body, seq) for seq, body in bodies if body is not None)
 
 
 space_routes = APIRouter(prefix="/studio/space")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -128,10 +127,9 @@ async def follow_reading(
         while not (is_over() or session.events.closed):
             now = (session.events.seq, session.play_head.seq)
             if now[1] != sent[1] and now[1]:
-                heard = {"type": "heard", "heard": _play_head_body(session)}
-                yield encode_event(json.dumps(heard))
+                yield encode_event({"type": "heard", "heard": _play_head_body(session)})
             if now[0] != sent[0]:
-                yield encode_event(json.dumps({"type": "changed", "seq": now[0]}))
+                yield encode_event({"type": "changed", "seq": now[0]})
             sent = now
             while not await is_woken(woken):
                 yield PING
