@@ -83,9 +83,7 @@ class DirectRoute(BaseRoute):
 def page_parts(setup: SetupReport, reviews: ReviewLinks | None = None) -> tuple[APIRouter, ...]:
     """The page's routers; the fixed paths of a router come before the parameters of the next.
 
-    Args:
-        setup: Reports the installation of the model packages.
-        reviews: The review links; None where the studio isn't shared.
+    There are no review links where the studio isn't shared.
     """
     exports_of = scene_exports()
     reader = StateReader(setup, lambda studio: export_bodies(exports_of.get(studio)))
@@ -125,12 +123,7 @@ def studio_routes(
 ) -> list[BaseRoute]:
     """The routes under `/studio`.
 
-    Args:
-        studio_of: Finds the studio that a request works with.
-        setup: Reports the installation of the model packages.
-        guard: Dependency that refuses a request that isn't signed in.
-        assets: Folder of the page's scripts and styles; served without a sign-in.
-        reviews: The review links; None where the studio isn't shared.
+    The guard refuses a request that isn't signed in. Assets are served without a sign-in.
     """
     router = APIRouter(dependencies=[Depends(guard), Depends(current_studio(studio_of))])
     for part in page_parts(setup, reviews):
@@ -148,10 +141,7 @@ def gradio_routes(
 ) -> list[BaseRoute]:
     """The studio's own routes at Gradio's addresses.
 
-    Args:
-        studio_of: Finds the studio that a request works with.
-        guard: Dependency that refuses an MCP client without the key or the sign-in.
-        key_or_sign_in: Dependency that takes either, for files.
+    The guard refuses an MCP client without the key or the sign-in; for files either will do.
     """
     router = APIRouter()
     has_studio = Depends(current_studio(studio_of))  # who isn't signed in has none
@@ -165,10 +155,7 @@ def service_routes(
 ) -> list[BaseRoute]:
     """The routes for other programs: `/v1`, `/healthz`, `/metrics`.
 
-    Args:
-        studio: The owner's, whose engine all visitors share.
-        studio_of: Finds the studio that a request works with.
-        guard: Dependency that refuses a request without the key or the sign-in.
+    `studio` is the owner's, whose engine all visitors share.
     """
     router = APIRouter()
     router.include_router(health_routes(studio))

@@ -85,13 +85,8 @@ def make_file(
     """Respond with a file that `write` makes, and delete it afterwards.
 
     The file is in the workspace, because the system's temporary folder may be in memory. If the
-    process ends before the response does, the next start deletes the file.
-
-    Args:
-        studio: Its workspace holds the file.
-        file_name: Its temporary name; the suffix may choose a format.
-        write: Writes to a path that doesn't exist yet.
-        options: Options of the `FileResponse`.
+    process ends before the response does, the next start deletes the file. `write` gets a path that
+    doesn't exist yet, whose suffix may choose a format.
     """
     exports = ensure_writable(studio.options.workspace / EXPORTS)
     folder = tempfile.TemporaryDirectory(prefix="export-", dir=exports)

@@ -105,14 +105,7 @@ class RateLimits:
         whose: str = "one visitor",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start with full buckets.
-
-        Args:
-            limits: Of one visitor.
-            share: How many times these are had.
-            whose: Who has them, for messages.
-            clock: Monotonic seconds.
-        """
+        """Start with full buckets of `share` times the limits; messages name `whose` they are."""
 
         def bucket(size: int, period_s: float) -> TokenBucket:
             return TokenBucket(size * share, size * share / period_s, clock=clock)
@@ -276,11 +269,7 @@ class VisitorsDisk:
 
 
 class VisitorQuota(DiskQuota):
-    """The disk quota of one visitor, within those of the address and of all visitors.
-
-    Attributes:
-        network: The address of the last request.
-    """
+    """The disk quota of one visitor, within those of the address and of all visitors."""
 
     def __init__(
         self,

@@ -205,12 +205,7 @@ class VisitorSessions:
     def find(self, token: str | None, network: str | None = None) -> VisitorSession | None:
         """The session of a token; None if no such token was ever issued.
 
-        Args:
-            token: From the browser.
-            network: The visitor's address, if it is known.
-
-        Raises:
-            EngineBusy: It isn't in memory, and there are too many sessions already.
+        `network` is the visitor's address, if it is known.
         """
         visitor = self.find_open(token)
         if visitor is not None or not token:
@@ -225,14 +220,7 @@ class VisitorSessions:
         return visitor
 
     def create(self, network: str | None = None) -> tuple[str, VisitorSession]:
-        """Create a session; returns it with its token.
-
-        Args:
-            network: The visitor's address, if it is known.
-
-        Raises:
-            EngineBusy: There are too many sessions already, and all are in use.
-        """
+        """Create a session; returns it with its token."""
         token = secrets.token_urlsafe(24)
         name = _folder_name(token)
         with self._lock:
@@ -336,6 +324,9 @@ class VisitorSessions:
 
         One in which nothing was done or whose cookie hasn't come back goes first, then the longest
         idle; `find` opens those again that have returned once.
+
+        Raises:
+            EngineBusy: All are in use.
         """
         known = (one.network for one in self._visitors.values() if one.network is not None)
         counts: Counter[str | None] = Counter(known)

@@ -104,15 +104,12 @@ class RequestBuffer:
     def begin(
         self, scope: Scope, receive: Receive, whole: Callable[[], Awaitable[None]]
     ) -> BufferedBody | None:
-        """Start to receive a body.
+        """Start to receive a body; None if too many are arriving.
 
         Args:
             scope: The request.
             receive: Returns the body's chunks.
             whole: Awaited after the last chunk, before the handler gets that chunk.
-
-        Returns:
-            None if too many bodies are arriving.
         """
         headers = Headers(scope=scope)
         sender = headers.get("cookie", "") + headers.get("authorization", "")
@@ -325,10 +322,10 @@ class ConcurrencyLimitMiddleware:
         is_owner: Callable[[HTTPConnection], bool] = lambda _: False,
         is_stranger: Callable[[HTTPConnection], bool] = lambda _: False,
     ) -> None:
-        """Wrap an application.
+        """Wrap all routes.
 
         Args:
-            app: All routes.
+            app: The routes.
             queues: Replaces some of the classes' queues.
             bodies: Those that arrive.
             most_streams: How many are open at once.

@@ -22,12 +22,7 @@ class ReverseProxy:
     """Restores what the browser requested, and answers in the same terms."""
 
     def __init__(self, hosts: OriginGuard, prefix: str = "") -> None:
-        """Set up a studio's address.
-
-        Args:
-            hosts: The host names that a proxy may forward.
-            prefix: The path under which the studio is reached, such as "/tts"; "" for the root.
-        """
+        """Take the names that a proxy may forward, and the path of the studio, such as "/tts"."""
         self._hosts = hosts
         self.prefix = prefix
 
@@ -54,9 +49,7 @@ class ReverseProxy:
     def respond(self, scope: Scope, send: Send) -> Send:
         """Wrap `send`, so that redirects and cookies fit the address that the browser requested.
 
-        Args:
-            scope: As returned by `read`.
-            send: The server's.
+        The scope is as returned by `read`.
         """
         is_secure = scope["scheme"] == "https"
         return on_start(send, lambda start: self._write_headers(start, is_secure=is_secure))

@@ -31,7 +31,10 @@ _HUB = "'self' https://huggingface.co https://*.hf.space"
 
 
 class SecurityMiddleware:
-    """The outermost middleware: refuses requests by origin, route and size, and adds headers."""
+    """The outermost middleware: refuses requests by origin, route and size, and adds headers.
+
+    A request without a policy gets 404. The prefix is that of a `ReverseProxy`.
+    """
 
     def __init__(
         self,
@@ -42,15 +45,6 @@ class SecurityMiddleware:
         prefix: str = "",
         framed_by_hub: bool = False,
     ) -> None:
-        """Wrap an application.
-
-        Args:
-            app: All routes.
-            hosts: The allowed host names.
-            policies: Of the routes; a request without one gets 404.
-            prefix: The path under which a reverse proxy has the studio; "" for the root.
-            framed_by_hub: Whether the page is shown in a frame of Hugging Face's.
-        """
         self._app = app
         self._hosts = hosts
         self._proxy = ReverseProxy(hosts, prefix)

@@ -37,10 +37,10 @@ class VisitorMiddleware:
         sign_in: Callable[[], str | None] = lambda: None,
         framed: bool = False,
     ) -> None:
-        """Wrap an application.
+        """Wrap all routes.
 
         Args:
-            app: All routes.
+            app: The routes.
             sessions: Those of the visitors and the owner.
             signed_in: Whether a request may have a session; if not, the routes refuse it.
             is_owner: Whether a request has the owner's key.

@@ -33,11 +33,7 @@ class PlayHeadBody(RequestBody):
 
 
 def table_read_page(pages: Path) -> APIRouter:
-    """The page of the table read, which holds nothing of any project and asks who reads it.
-
-    Args:
-        pages: The folder of the pages' HTML.
-    """
+    """The page of the table read, which holds nothing of any project and asks who reads it."""
     routes = APIRouter()
 
     @routes.get("/studio/read")

@@ -56,11 +56,7 @@ class ReviewCommentBody(RequestBody):
 
 
 def review_link_routes(reviews: ReviewLinks | None) -> APIRouter:
-    """The owner's routes.
-
-    Args:
-        reviews: None where the studio isn't shared, so that there are none.
-    """
+    """The owner's routes; where the studio isn't shared, they refuse."""
     routes = APIRouter(prefix="/studio/projects/{project_id}/reviews")
 
     def links() -> ReviewLinks:
@@ -145,12 +141,7 @@ ReviewDep = Annotated[Review, Depends(_request_review)]
 
 
 def review_page(reviews: ReviewLinks | None, pages: Path) -> APIRouter:
-    """The page that a review link leads to; of an ended link it says so.
-
-    Args:
-        reviews: None where the studio isn't shared.
-        pages: The folder of the pages' HTML.
-    """
+    """The page that a review link leads to; of an ended link it says so."""
     routes = APIRouter()
 
     @routes.get("/studio/review/{token}")

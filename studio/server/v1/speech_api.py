@@ -229,12 +229,7 @@ async def _wait_for_disconnect(request: Request) -> None:
 
 
 def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
-    """Build the application under `/v1`.
-
-    Args:
-        studio_of: Finds the studio that a request works with.
-        guard: Dependency that refuses a request without the key, where the studio has one.
-    """
+    """Build the application under `/v1`; the guard refuses a request that lacks the key."""
     api = FastAPI(
         title="Tableread speech API",
         version="1",
