@@ -48,12 +48,7 @@ from studio.server.policies import (
     policy_of,
 )
 from studio.server.program_calls import ProgramCalls
-from studio.server.route_table import (
-    DirectRoute,
-    gradio_routes,
-    service_routes,
-    studio_routes,
-)
+from studio.server.route_table import DirectRoute, gradio_routes, service_routes, studio_routes
 from studio.server.sign_in import OpenStreams, holds_token, is_signed_in, sign_in, sign_out
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport

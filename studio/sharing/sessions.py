@@ -19,13 +19,7 @@ from pathlib import Path
 from studio.engine.engine import Engine, MeteredEngine
 from studio.errors import EngineBusy
 from studio.services.studio import Studio
-from studio.sharing.quota import (
-    RateLimits,
-    SharedLimits,
-    VisitLimits,
-    VisitorQuota,
-    VisitorsDisk,
-)
+from studio.sharing.quota import RateLimits, SharedLimits, VisitLimits, VisitorQuota, VisitorsDisk
 from studio.storage.disk import DiskUsage, measure_folder
 from studio.storage.workspace import DiskQuota, remove_temp_files
 

@@ -60,13 +60,7 @@ from studio.server.policies import (
 )
 from studio.server.routes.bodies import RequestBody, json_response, project_body
 from studio.server.routes.project_routes import Project
-from studio.server.transfers import (
-    LoudnessChoice,
-    attachment,
-    make_file,
-    mastering_of,
-    unless_left,
-)
+from studio.server.transfers import LoudnessChoice, attachment, make_file, mastering_of, unless_left
 from studio.services.line_checks import find_unfit_settings, fit_settings
 from studio.services.studio import Studio
 from studio.storage.disk import Disk, storage_errors

@@ -18,13 +18,7 @@ from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.base import Backend
 from studio.backends.registry import offer_of
 from studio.errors import BadInput, NotFound, about
-from studio.server.policies import (
-    UPLOAD_BYTES,
-    DiskUse,
-    RequestClass,
-    StudioDep,
-    speech_policy,
-)
+from studio.server.policies import UPLOAD_BYTES, DiskUse, RequestClass, StudioDep, speech_policy
 from studio.server.v1.speech_bodies import backend_for
 from studio.services.studio import Studio
 from studio.services.voice_library import NewSample, TrimSpec
