@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 from studio.server.mcp_endpoint import mcp_routes
 from studio.server.page_assets import AssetFiles, PageAssets
 from studio.server.policies import Access, RoutePolicies, RoutePolicy, StudioOf, current_studio
+from studio.server.program_calls import gradio_file_routes
 from studio.server.routes.engine_routes import model_routes, page_routes
-from studio.server.routes.gradio_files import gradio_file_routes
 from studio.server.routes.monitoring import Metrics, health_routes, metrics_routes
 from studio.server.routes.project_files import (
     export_bodies,

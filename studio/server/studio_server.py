@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import hmac
 import os
 import sys
 from contextlib import closing, suppress
@@ -44,7 +45,7 @@ from studio.server.policies import (
     RequestClass,
     RoutePolicies,
     StudioOf,
-    holds_key,
+    given_key,
     policy_of,
 )
 from studio.server.program_calls import ProgramCalls
@@ -145,7 +146,10 @@ class ServerEntry:
 
     def has_key(self, asks: HTTPConnection) -> bool:
         """Whether a request has the owner's key."""
-        return self.api_key is not None and holds_key(asks, self.api_key)
+        given = given_key(asks)
+        if self.api_key is None or given is None:
+            return False
+        return hmac.compare_digest(given.encode(), self.api_key.encode())
 
 
 def _server_of(request: Request) -> FastAPI:

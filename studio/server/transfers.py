@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
 
 import anyio.from_thread
-from fastapi import Request
+from fastapi import Request, UploadFile
 from fastapi.responses import FileResponse, Response
 from pydantic import Field
 from starlette.background import BackgroundTask
@@ -24,6 +24,7 @@ from studio.audio.export import OnProgress
 from studio.audio.formats import AudioFormat
 from studio.audio.mastering import MAX_LUFS, MIN_LUFS, Mastering, parse_target
 from studio.errors import Cancelled
+from studio.server.policies import UPLOAD_BYTES
 from studio.services.studio import Studio
 from studio.storage.workspace import EXPORTS, ensure_writable
 
@@ -54,6 +55,15 @@ async def receive(
         async for chunk in request.stream():
             await asyncio.to_thread(arriving.write, chunk)
         yield arriving.finish()
+
+
+def store_upload(studio: Studio, file: UploadFile, name: str) -> str:
+    """Store a recording of a form; returns its id."""
+    uploads = studio.voices.uploads
+    with uploads.open_writer(max_bytes=UPLOAD_BYTES) as arriving:
+        while chunk := file.file.read(1 << 20):
+            arriving.write(chunk)
+        return uploads.add(arriving.finish(), name).upload_id
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:

@@ -13,7 +13,6 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 
-from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,7 +20,7 @@ from studio.errors import NotAllowed
 from studio.server.error_responses import busy_response
 from studio.server.middleware.admission import leave_place, on_start, receive_once
 from studio.server.middleware.places import Places, client_network
-from studio.server.policies import Access, policy_of
+from studio.server.policies import Access, given_key, policy_of
 
 _MOST_FAILED = 10
 _MOST_OF_SITE = 20
@@ -209,5 +208,4 @@ def _given_key(scope: Scope) -> str | None:
     """The key that a request gives to a route that looks at it; None if there is none."""
     if scope["type"] != "http" or policy_of(scope).access not in {Access.GUEST, Access.OWNER}:
         return None
-    scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-    return given.strip() if scheme.lower() == "bearer" else None
+    return given_key(HTTPConnection(scope))

@@ -370,18 +370,17 @@ def sound_export_routes(exports_of: PerStudio[SceneExports]) -> APIRouter:
         export = exports_of.get(studio).find(project.project_id, export_id)
         if export.state is not ExportState.DONE:
             raise Conflict("The file isn't finished yet. Wait for it, then fetch it.")
-        name = attachment(_file_name(project.document.name, export))
-        headers = {"Content-Disposition": name}
-        return FileResponse(export.path, headers=headers)
+        name = _file_name(project.document.name, export)
+        return FileResponse(export.path, headers={"Content-Disposition": attachment(name)})
 
     @routes.get("/{export_id}/captions")
     @page_policy(Access.GUEST, request_class=RequestClass.LONG)
     def fetch_captions(studio: StudioDep, project: Project, export_id: str) -> Response:
         """Captions of what the file has, as SRT."""
         export = exports_of.get(studio).find(project.project_id, export_id)
-        name = attachment(_file_name(project.document.name, export, ".srt"))
+        name = _file_name(project.document.name, export, ".srt")
         data = export.spec.scene.write_captions()[".srt"]
-        headers = {"Content-Disposition": name}
+        headers = {"Content-Disposition": attachment(name)}
         return Response(data, media_type="application/x-subrip", headers=headers)
 
     return routes

@@ -19,6 +19,7 @@ from studio.backends.base import Backend
 from studio.backends.registry import offer_of
 from studio.errors import BadInput, NotFound, about
 from studio.server.policies import UPLOAD_BYTES, DiskUse, RequestClass, StudioDep, speech_policy
+from studio.server.transfers import store_upload
 from studio.server.v1.speech_bodies import backend_for
 from studio.services.studio import Studio
 from studio.services.voice_library import NewSample, TrimSpec
@@ -203,12 +204,9 @@ def add_voice(
     if consent.strip().casefold() in _FALSE:
         with about("consent"):
             raise BadInput("consent is missing: say that the voice is yours, or its owner agreed.")
-    uploads = studio.voices.uploads
-    with uploads.open_writer(max_bytes=UPLOAD_BYTES) as arriving, about("audio_sample"):
-        while chunk := audio_sample.file.read(1 << 20):
-            arriving.write(chunk)
-        upload = uploads.add(arriving.finish(), name)
-    take = NewSample(TrimSpec(upload.upload_id), consent=True, transcript=ref_text or None)
+    with about("audio_sample"):
+        upload_id = store_upload(studio, audio_sample, name)
+    take = NewSample(TrimSpec(upload_id), consent=True, transcript=ref_text or None)
     voice = _describe(studio.voices.add(name, take, description=speaker_description or None))
     assert voice is not None, "it was given a sample"
     return VoiceAdded(voice=voice)
