@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Depends
@@ -45,6 +44,7 @@ from studio.server.v1.speech_api import speech_api
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
 from studio.sharing.reviews import ReviewLinks
+from studio.storage.workspace import ASSETS
 
 _HOLDER = "route_holder"
 
@@ -103,16 +103,11 @@ def page_parts(setup: SetupReport, reviews: ReviewLinks | None = None) -> tuple[
     )
 
 
-_READING = Path("page/reading")
-"""Of the assets: the pages that only read."""
-
-
 def studio_routes(
     studio_of: StudioOf,
     setup: SetupReport,
     *,
     guard: Callable[..., Any],
-    assets: Path,
     reviews: ReviewLinks | None = None,
 ) -> list[BaseRoute]:
     """The routes under `/studio`.
@@ -123,10 +118,10 @@ def studio_routes(
     for part in page_parts(setup, reviews):
         router.include_router(part)
     unguarded = APIRouter()
-    unguarded.include_router(table_read_page(assets / _READING))
-    unguarded.include_router(review_page(reviews, assets / _READING))
+    unguarded.include_router(table_read_page)
+    unguarded.include_router(review_page(reviews))
     unguarded.include_router(reviewer_routes, dependencies=[Depends(find_review(reviews))])
-    files = RoutePolicy(Access.ANYBODY)(AssetFiles(PageAssets(assets)))
+    files = RoutePolicy(Access.ANYBODY)(AssetFiles(PageAssets(ASSETS)))
     return [*unguarded.routes, *router.routes, Mount("/studio/assets", files)]
 
 

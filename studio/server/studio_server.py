@@ -264,7 +264,6 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
                     entry.studio_of,
                     setup,
                     guard=entry.require_login,
-                    assets=ASSETS,
                     reviews=entry.reviews,
                 ),
                 *service_routes(entry.studio, entry.studio_of, guard=entry.require_key),

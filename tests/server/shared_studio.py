@@ -49,7 +49,6 @@ def routes_of(front: ServerEntry) -> FastAPI:
                 front.studio_of,
                 NothingToSetUp(),
                 guard=lambda: None,
-                assets=ASSETS,
                 reviews=front.reviews,
             ),
             *service_routes(front.studio, front.studio_of, guard=lambda: None),

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -20,6 +19,7 @@ from studio.server.event_stream import PING, EventStream, encode_event, is_woken
 from studio.server.policies import Access, RequestClass, RoutePolicy, page_policy
 from studio.server.routes.bodies import RequestBody, json_response, speakers_body
 from studio.server.routes.project_routes import Project
+from studio.storage.workspace import ASSETS
 
 _PAUSE_S = 0.25
 """Between two messages of a stream, since a render changes a project hundreds of times a second."""
@@ -32,16 +32,17 @@ class PlayHeadBody(RequestBody):
     playing: bool = False
 
 
-def table_read_page(pages: Path) -> APIRouter:
+PAGES = ASSETS / "page" / "reading"
+"""The pages that only read."""
+
+table_read_page = APIRouter()
+
+
+@table_read_page.get("/studio/read")
+@RoutePolicy(Access.ANYBODY, is_page=True)
+def table_read() -> FileResponse:
     """The page of the table read, which holds nothing of any project and asks who reads it."""
-    routes = APIRouter()
-
-    @routes.get("/studio/read")
-    @RoutePolicy(Access.ANYBODY, is_page=True)
-    def table_read() -> FileResponse:
-        return FileResponse(pages / "table_read.html", headers={"Cache-Control": "no-cache"})
-
-    return routes
+    return FileResponse(PAGES / "table_read.html", headers={"Cache-Control": "no-cache"})
 
 
 reading_routes = APIRouter(prefix="/studio/projects/{project_id}")

@@ -35,7 +35,7 @@ from studio.server.policies import (
 )
 from studio.server.routes.bodies import AuthorBody, RequestBody, edit_body, json_response
 from studio.server.routes.project_routes import Project
-from studio.server.routes.reading_routes import follow_reading, reading_body
+from studio.server.routes.reading_routes import PAGES, follow_reading, reading_body
 from studio.sharing.reviews import LINK_ENDED, ReviewLink, ReviewLinks
 
 _KEPT_FOR_OWNER = 200
@@ -140,7 +140,7 @@ ReviewDep = Annotated[Review, Depends(_request_review)]
 """Type of a handler's `review`: that of the token in the path."""
 
 
-def review_page(reviews: ReviewLinks | None, pages: Path) -> APIRouter:
+def review_page(reviews: ReviewLinks | None) -> APIRouter:
     """The page that a review link leads to; of an ended link it says so."""
     routes = APIRouter()
 
@@ -153,7 +153,7 @@ def review_page(reviews: ReviewLinks | None, pages: Path) -> APIRouter:
         except NotFound:
             status = 404
         headers = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-        return FileResponse(pages / "review.html", status, headers)
+        return FileResponse(PAGES / "review.html", status, headers)
 
     return routes
 
