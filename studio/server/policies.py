@@ -233,9 +233,6 @@ class RoutePolicies:
         self._own: dict[tuple[str, ...], list[DeclaredRoute]] = {}
         for one in self.routes:
             self._own.setdefault(_area_of(one.path), []).append(one)
-        self._foreign = [
-            (methods, re.compile(pattern), policy) for methods, pattern, policy in _FOREIGN_ROUTES
-        ]
 
     def find(self, method: str, path: str) -> RoutePolicy | None:
         """The policy of a request; None if there is no route.
@@ -252,8 +249,8 @@ class RoutePolicies:
             return next(
                 (
                     policy
-                    for methods, pattern, policy in self._foreign
-                    if method in methods and pattern.fullmatch(path)
+                    for methods, pattern, policy in _FOREIGN_ROUTES
+                    if method in methods and re.fullmatch(pattern, path)
                 ),
                 None,
             )
@@ -362,15 +359,11 @@ def spend_upload(request: Request, count: int = 1) -> None:
         visitor.rate_limits.spend_upload(count)
 
 
-def studio_of_request(request: Request) -> Studio:
+async def _request_studio(request: Request) -> Studio:
     """The studio that `current_studio` found."""
     studio = request.state.studio
     assert isinstance(studio, Studio)
     return studio
-
-
-async def _request_studio(request: Request) -> Studio:
-    return studio_of_request(request)
 
 
 StudioDep = Annotated[Studio, Depends(_request_studio)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack, suppress
 
@@ -93,13 +92,12 @@ class RequestBuffer:
         self._places = Places(at_once)
         self._of_one = of_one
         self._silent_s = silent_s
-        self._coming: Counter[str] = Counter()
         # The bodies that arrive now, with their senders and networks.
         self._bodies: dict[BufferedBody, tuple[str, str | None]] = {}
 
     @property
     def active_count(self) -> int:
-        return self._coming.total()
+        return len(self._bodies)
 
     def begin(
         self, scope: Scope, receive: Receive, whole: Callable[[], Awaitable[None]]
@@ -120,27 +118,27 @@ class RequestBuffer:
                 return None
             slowest.give_way()
         self._places.take(network)
-        self._coming[sender] += 1
 
         def end() -> None:
             del self._bodies[body]
             self._places.leave(network)
-            self._coming[sender] -= 1
-            if not self._coming[sender]:
-                del self._coming[sender]
 
         body = BufferedBody(receive, whole, end, silent_s=self._silent_s, clock=self._clock)
         self._bodies[body] = sender, network
         return body
 
     def _is_full_for(self, sender: str, network: str | None) -> bool:
-        return self._places.is_full_for(network) or self._coming[sender] >= self._of_one
+        return self._places.is_full_for(network) or self._has_too_many(sender)
+
+    def _has_too_many(self, sender: str) -> bool:
+        return sum(theirs[0] == sender for theirs in self._bodies.values()) >= self._of_one
 
     def _find_slowest(self, sender: str, network: str | None) -> BufferedBody | None:
         """The slowest body of whoever has too many; None if none of them is slow."""
+        has_too_many = self._has_too_many(sender)
 
         def is_in_the_way(theirs: tuple[str, str | None]) -> bool:
-            if self._coming[sender] >= self._of_one:
+            if has_too_many:
                 return theirs[0] == sender
             return self._places.is_in_the_way(theirs[1], network)
 

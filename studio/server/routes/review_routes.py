@@ -34,7 +34,7 @@ from studio.server.policies import (
     reviewer_policy,
 )
 from studio.server.routes.bodies import AuthorBody, RequestBody, edit_body, json_response
-from studio.server.routes.project_routes import Project
+from studio.server.routes.project_routes import Project, open_session
 from studio.server.routes.reading_routes import PAGES, follow_reading, reading_body
 from studio.sharing.reviews import LINK_ENDED, ReviewLink, ReviewLinks
 
@@ -107,13 +107,10 @@ async def open_review(reviews: ReviewLinks | None, token: str) -> Review:
     if reviews is None:
         raise NotFound(LINK_ENDED)
     link = await asyncio.to_thread(reviews.use, token)
-    projects = reviews.studio.projects
-    session = projects.get_open(link.project_id)
-    if session is None:
-        try:
-            session = await asyncio.to_thread(projects.open, link.project_id)
-        except NotFound as error:
-            raise NotFound(LINK_ENDED) from error
+    try:
+        session = await open_session(reviews.studio, link.project_id)
+    except NotFound as error:
+        raise NotFound(LINK_ENDED) from error
     return Review(reviews, link, session)
 
 
