@@ -176,16 +176,13 @@ class ReviewLinks:
         """Hold the locks for a change of the list as it is on the disk now."""
         with self._lock, storage_errors(self._path):
             try:
-                self._file_lock.acquire()
+                with self._file_lock:
+                    self._refresh()
+                    self._check_version()
+                    yield
             except Timeout as error:  # which is an OSError, too
                 message = "Another studio holds the list of review links. Try again."
                 raise Conflict(message) from error
-            try:
-                self._refresh()
-                self._check_version()
-                yield
-            finally:
-                self._file_lock.release()
 
     def _check_version(self) -> None:
         if self._newer is not None:
