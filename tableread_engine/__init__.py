@@ -9,10 +9,10 @@ import sys
 
 try:
     from studio.backends.base import Param
-    from studio.backends.python_api.line_request import LineRequest, Reference
-    from studio.backends.python_api.planned_names import BatchedFasterQwen3TTS, BatchScheduler
-    from studio.backends.python_api.speech_model import LineResult, SpeechModel
-    from studio.backends.python_api.speech_scheduler import SpeechScheduler
+    from tableread_engine.line_request import LineRequest, Reference
+    from tableread_engine.planned_names import BatchedFasterQwen3TTS, BatchScheduler
+    from tableread_engine.speech_model import LineResult, SpeechModel
+    from tableread_engine.speech_scheduler import SpeechScheduler
     from studio.errors import (
         BadInput,
         Cancelled,

@@ -27,7 +27,7 @@ from studio.backends.base import (
 from studio.backends.chatterbox.variants import VARIANTS
 from studio.backends.hub.weights import is_local
 from studio.backends.options import BackendOptions, BatchOptions
-from studio.backends.python_api.line_request import (
+from tableread_engine.line_request import (
     LineRequest,
     identify_reference,
     read_reference,
