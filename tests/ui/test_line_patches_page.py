@@ -2,7 +2,7 @@
 
 import pytest
 from playwright.sync_api import expect
-from ui_steps import first_take, make, mark, ready, saved, wait_for_other_take
+from ui_steps import first_take, make, mark, saved, wait_for_other_take
 
 pytestmark = pytest.mark.browser
 
