@@ -14,20 +14,20 @@ import pytest
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
 pytest.importorskip("chatterbox", reason="the neural voices' packages are not installed")
 
-import tableread_engine
 from chatterbox_checkpoint import checkpoint, one_thread, small_architecture
 from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
 from qwen3_speakers import recording, use_one_core
-from tableread_engine import LineRequest, SpeechModel
 from tiny_hub import TinyHub
 
+import tableread_engine
 from studio.audio.clip import write_wav
 from studio.backends.base import SpeechRequest
 from studio.backends.options import BackendOptions, BatchOptions
-from tableread_engine.speech_model import choose_backend
 from studio.backends.registry import create
 from studio.voices.samples import load_sample
 from studio.voices.speaker import Voice
+from tableread_engine import LineRequest, SpeechModel
+from tableread_engine.speech_model import choose_backend
 
 pytestmark = pytest.mark.models
 
