@@ -327,8 +327,11 @@ class SherpaBackend(DownloadableModel):
 
     @property
     def _presets(self) -> tuple[Preset, ...]:
-        offered = self._find_presets() if self._offered is None else self._offered
-        return (*offered, *self._own.presets())
+        return (*self._catalogued_presets, *self._own.presets())
+
+    @property
+    def _catalogued_presets(self) -> tuple[Preset, ...]:
+        return self._find_presets() if self._offered is None else self._offered
 
     def _find_presets(self) -> tuple[Preset, ...]:
         model, styles = self._catalogued, self._find_styles()
@@ -342,7 +345,10 @@ class SherpaBackend(DownloadableModel):
     @property
     def _languages(self) -> Mapping[str, str]:
         own = {one.language: one.language_name for one in self._own.list().values()}
-        return own | dict(self._catalogued.languages)
+        known = self._catalogued.languages
+        # Of Kokoro there may be the mixtures alone, which speak English.
+        spoken = {code for one in self._catalogued_presets for code in one.languages or known}
+        return own | {code: name for code, name in known.items() if code in (spoken or known)}
 
     def to_fetch(self) -> str | None:
         """What a load would download; nothing where somebody's own voices can speak."""
