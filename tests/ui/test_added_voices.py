@@ -4,14 +4,17 @@
 them too, at the address of the real one.
 """
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from ui_steps import fill, open_picker, studio_url
+from ui_steps import fill, open_picker, studio_url, violations
 
 pytest.importorskip("onnxruntime")
+pytest.importorskip("onnx")
+import sherpa_models
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -102,6 +105,39 @@ def test_a_dropped_voice_is_heard_in_the_picker_and_removed(window, own, drop, s
     window.click("#model-chip")
     remove(window, own)
     assert files(server) == set()
+
+
+def test_voices_of_two_and_of_904_speakers_are_in_the_picker(window, own, drop, server, tmp_path):
+    for speakers, name in ((2, "de_DE-two-low"), (904, "de_DE-many-low")):
+        graph = tmp_path / f"{name}.onnx"
+        graph.write_bytes(sherpa_models.piper_graph(speakers))
+        symbols = dict.fromkeys(sherpa_models.IPA)
+        known = json.loads(FILES[1].read_text("utf-8")) | {
+            "espeak": {"voice": "de"},
+            "language": {"code": "de_DE"},
+            "num_speakers": speakers,
+            "phoneme_id_map": {char: [number] for number, char in enumerate(symbols)},
+        }
+        graph.with_name(f"{graph.name}.json").write_text(json.dumps(known), "utf-8")
+        drop([graph, graph.with_name(f"{graph.name}.json")])
+        expect(own.locator(f"text={speakers} voices")).to_be_visible()
+    assert violations(window, ["#model-panel"]) == []
+    window.keyboard.press("Escape")
+    open_picker(window, "Ann")
+    window.select_option("#picker-engine", "piper")
+    expect(window.locator("#picker-count")).to_contain_text("906")
+    last = "engine/piper/de_DE-many-low:904"
+    window.fill("#picker-search", "Many: 904")
+    window.click(f".pick[data-key='{last}'] .pick-open")
+    window.wait_for_selector(f"#voice-picker[data-heard='{last}']")
+    window.keyboard.press("Escape")
+    window.wait_for_selector("#voice-picker", state="hidden")
+    window.click("#model-chip")
+    for name in ("de_DE-many-low", "de_DE-two-low"):
+        one = own.filter(has_text=name)
+        one.locator("[data-act=remove]").click()
+        window.click("#remove-engine [value=remove]")
+        expect(one).to_have_count(0)
 
 
 def test_an_upload_is_cancelled(window, own, drop, server):
