@@ -62,7 +62,9 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TinyHub]:
     sizes = {path: len(content) for path, content in hub.files.items()}
 
     def state(source: WeightSource) -> dict[str, Any]:
-        held = (one for one in source.files.values() if one.path in md5s)
+        if PATH not in source.needs:
+            return hub._state(source)
+        held = source.files.values()
         return {
             one.path: replace(one, md5=md5s[one.path], size_bytes=sizes[one.path]) for one in held
         }
@@ -134,6 +136,22 @@ def test_a_style_of_kokoros_is_listed_and_removed(client: TestClient) -> None:
     assert listed(client) == {"mine.bin": None}
     assert client.delete("/studio/engines/mine.bin/weights").status_code == 204
     assert listed(client) == {}
+
+
+def test_a_style_of_a_loaded_kokoro_is_offered_at_once(
+    client: TestClient, studio: Studio, hub: TinyHub
+) -> None:
+    hub.files |= sherpa_models.kokoro({"af_heart": np.ones((510, 1, 256), np.float32)})
+    studio.engine.load("kokoro")
+    backend = studio.backends()["kokoro"]
+    for change, presets in (
+        (lambda: send(client, {"mine.bin": np.zeros((510, 256), np.float32).tobytes()}), {"mine"}),
+        (lambda: client.delete("/studio/engines/mine.bin/weights"), set()),
+    ):
+        assert change().is_success
+        offered = {one.preset_id for one in backend.capabilities.presets}
+        assert offered == {"af_heart", *presets}
+        studio.engine.load("kokoro")
 
 
 def only(suffix: str) -> dict[str, bytes]:
