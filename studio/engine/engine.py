@@ -102,7 +102,7 @@ class SpeechEngine(Protocol):
         models: All backends with their models.
         renderer: The renderer, with its queues.
         speeds: How fast each backend speaks here.
-        downloads: Downloads of weights, to be read here and changed by the engine's methods.
+        downloads: Downloads of weights.
         changes: What changes of the studio's state.
     """
 
@@ -161,15 +161,6 @@ class ManagedEngine(SpeechEngine, Protocol):
     def unload(self, name: str) -> None:
         """Unload a model."""
 
-    def start_download(self, name: str, then: Callable[[], None] | None) -> None:
-        """Start or resume a download of weights."""
-
-    def pause_download(self, name: str) -> None:
-        """Stop a download and keep what has come."""
-
-    def cancel_download(self, name: str) -> None:
-        """Stop a download and delete what has come."""
-
     def remove_weights(self, name: str) -> None:
         """Unload a model and delete its weights."""
 
@@ -214,9 +205,6 @@ class Engine:
         self.speeds = speeds or SpeechSpeeds(None, "cpu")
         self.speeds.notify = lambda: self.changes.append(StateChange.MODELS)
         self.downloads = WeightDownloads(self.models, self.changes.append)
-        self.start_download = self.downloads.start
-        self.pause_download = self.downloads.pause
-        self.cancel_download = self.downloads.cancel
         self.renderer = Renderer(
             self.models,
             self.conditioning,

@@ -90,8 +90,7 @@ class MeteredEngine:
         """
         raise NotAllowed(OWNERS_ONLY)
 
-    load = unload = cancel_load = set_idle_timeout = set_max_concurrency = refuse
-    start_download = pause_download = cancel_download = remove_weights = refuse
+    load = unload = cancel_load = set_idle_timeout = set_max_concurrency = remove_weights = refuse
 
     def _check_fetched(self, name: str) -> None:
         """Check that a backend can speak without a download.
