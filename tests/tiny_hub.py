@@ -119,7 +119,7 @@ class TinyHub:
         elif self.busy:
             self._send(request, b"", status=self.busy.pop(0))
         else:
-            self._send_file(request, request.path.split(f"/resolve/{COMMIT}/")[1])
+            self._send_file(request, request.path.partition("/resolve/")[2].partition("/")[2])
 
     def _info(self) -> dict[str, object]:
         siblings = [

@@ -36,7 +36,8 @@ def trim_edges(
     A line without any sound stays as it is, and so does the end of one that fails.
 
     Args:
-        chunks: float32 [samples] each, at the studio's rate; closed when this iterator is closed.
+        chunks: float32 [samples] each, at the studio's rate or about it; closed when this iterator
+            is closed.
         begins: Whether the silence before is cut.
         ends: Whether that behind is cut.
 

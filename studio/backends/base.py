@@ -394,12 +394,18 @@ class WeightFile:
         size_bytes: The most that it may have; exactly that, of one with places. 0 binds nothing.
         sha256: Of its content; empty where nobody has published it.
         places: Tried in this order; empty for its source alone.
+        md5: Of its content, where only that is published and it has places.
     """
 
     path: str
     size_bytes: int = 0
     sha256: str = ""
     places: tuple[WeightPlace, ...] = ()
+    md5: str = ""
+
+    @property
+    def digest(self) -> str:
+        return self.sha256 or self.md5
 
     @property
     def download_bytes(self) -> int:

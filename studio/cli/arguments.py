@@ -286,6 +286,9 @@ def _add_voices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recognisers", action="store_true", help="list: only the recognisers, which check words"
     )
+    parser.add_argument(
+        "--public", action="store_true", help="list: the Piper voices that `install` downloads"
+    )
     parser.add_argument("--json", action="store_true", help="list: as one JSON array")
     parser.add_argument("--yes", action="store_true", help="remove: without a question")
     parser.add_argument("--text", metavar="TEXT", help="try: the sentence")

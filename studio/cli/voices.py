@@ -20,6 +20,7 @@ from studio.backends.hub.weights import WeightState, fetch_best, lacks_best, ver
 from studio.backends.options import BackendOptions
 from studio.backends.sherpa.catalogue import CATALOGUE, CatalogueModel, DownloadableModel
 from studio.backends.sherpa.own_voices import OWN_SUFFIXES, add_voices, remove_voice
+from studio.backends.sherpa.public_voices import VoiceDownload, read_public_voices
 from studio.dialog.model import Dialog, Speech
 from studio.engine.job import build_scene
 from studio.engine.model_manager import EvictionPolicy
@@ -81,6 +82,9 @@ def run_voices(arguments: argparse.Namespace, tools: VoiceTools) -> int:
         removed = remove_voice(Path(name).name, _own_folder(tools))
         print(f"{removed} is removed.", file=sys.stderr)
         return 0
+    if arguments.action == "install" and (public := read_public_voices().get(name)):
+        card = EngineCard("", public.licence, download_bytes=public.size_bytes)
+        return _install(VoiceDownload(_own_folder(tools), name), card)
     engine: Backend | Listener
     if name in HEARING_MODELS and arguments.action != "try":
         engine, card = create_listener(HEARING_MODELS[name]), _card_of(HEARING_MODELS[name])
@@ -113,6 +117,8 @@ def _add(files: list[Path], tools: VoiceTools) -> int:
 def _list(arguments: argparse.Namespace, tools: VoiceTools) -> int:
     if arguments.recognisers:
         return _list_recognisers(as_json=arguments.json)
+    if arguments.public:
+        return _list_public()
     if arguments.engine is not None:
         return _list_presets(registry.create(arguments.engine, tools.options), arguments.json)
     backends = [registry.create(name, tools.options) for name in registry.BACKENDS]
@@ -152,6 +158,16 @@ def _list_presets(backend: Backend, as_json: bool) -> int:
             (one.label, one.preset_id, ", ".join(one.languages), ", ".join(one.sound))
             for one in presets
         ),
+    )
+    return 0
+
+
+def _list_public() -> int:
+    voices = [asdict(one) for one in read_public_voices().values()]
+    names = ("title", "language_name", "quality", "speakers", "licence")
+    _print_table(
+        ("NAME", "LANGUAGE", "QUALITY", "SPEAKERS", "LICENCE", "SIZE"),
+        ((*(str(one[key]) for key in names), format_bytes(one["size_bytes"])) for one in voices),
     )
     return 0
 
@@ -246,7 +262,7 @@ def _describe_licences(one: dict[str, Any]) -> str:
     return describe_licence(one["code_licence"], one["weights_licence"], one["non_commercial"])
 
 
-def _install(backend: Backend | Listener, card: EngineCard) -> int:
+def _install(backend: Backend | Listener | VoiceDownload, card: EngineCard) -> int:
     reason = backend.unavailable()
     if reason is not None:
         raise ModelUnavailable(reason)

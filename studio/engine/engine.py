@@ -130,9 +130,6 @@ class Engine:
         self.speeds = speeds or SpeechSpeeds(None, "cpu")
         self.speeds.notify = lambda: self.changes.append(StateChange.MODELS)
         self.downloads = WeightDownloads(self.models, self.changes.append)
-        self.start_download = self.downloads.start
-        self.pause_download = self.downloads.pause
-        self.cancel_download = self.downloads.cancel
         self.renderer = Renderer(
             self.models,
             self.conditioning,
@@ -335,8 +332,7 @@ class MeteredEngine:
         """
         raise NotAllowed(OWNERS_ONLY)
 
-    load = unload = cancel_load = set_idle_timeout = set_max_concurrency = refuse
-    start_download = pause_download = cancel_download = remove_weights = refuse
+    load = unload = cancel_load = set_idle_timeout = set_max_concurrency = remove_weights = refuse
 
     def _check_fetched(self, name: str) -> None:
         """Check that a backend can speak without a download.

@@ -161,7 +161,7 @@ class WeightDownloads:
             raise ModelInUse(f"{manager.backend.title} is in use; unload it first.")
         sources = self._managed(name).weight_sources
         discard_weights(sources, keep=self._needed_elsewhere(manager.backend.name))
-        self._tell_changed()
+        self.tell_changed()
 
     def close(self) -> None:
         """Stop all downloads and wait for their threads; what has come is kept."""
@@ -244,7 +244,7 @@ class WeightDownloads:
                 del self._downloads[name]
             else:
                 self._downloads[name] = left
-        self._tell_changed()
+        self.tell_changed()
 
     def _show(self, name: str, progress: LoadProgress) -> None:
         with self._lock:
@@ -261,7 +261,8 @@ class WeightDownloads:
         if backend.to_fetch() is not None:  # it may have come whole before it was cancelled
             discard_weights(backend.weight_sources, keep=self._needed_elsewhere(name))
 
-    def _tell_changed(self) -> None:
+    def tell_changed(self) -> None:
+        """Have what is on the disk looked at again."""
         with self._lock:
             self.n_changes += 1
         self._notify(StateChange.MODELS)

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
 
 from studio.audio.clip import write_wav
 from studio.audio.file_tags import find_common_language
@@ -13,14 +16,19 @@ from studio.audio.kept_loudness import LoudnessStore
 from studio.audio.scene_file import Scene
 from studio.backends.base import Backend, ManagesWeights, canonical_name
 from studio.backends.hub.weights import lacks_best
+from studio.backends.options import OWN_VOICES
 from studio.backends.registry import first_voices
+from studio.backends.sherpa.own_voices import OWN_SUFFIXES, add_voices, remove_voice
+from studio.backends.sherpa.public_voices import VoiceDownload, read_public_voices
 from studio.dialog.model import Dialog
 from studio.engine.engine import Engine, SpeechEngine
 from studio.engine.event_log import StateChange
 from studio.engine.job import Job
 from studio.engine.model_manager import EvictionPolicy
+from studio.engine.model_pool import ModelPool
 from studio.engine.renderer import SaveClip
 from studio.engine.speech_speed import SpeechSpeeds
+from studio.engine.weight_downloads import WeightDownloads
 from studio.errors import ModelInUse
 from studio.hearing.hearing_models import HearingModels
 from studio.hearing.model_catalogue import HEARING_MODELS, HearingModel
@@ -38,6 +46,7 @@ from studio.services.sample_listening import SampleListener
 from studio.services.speed_probe import SpeedProbe
 from studio.services.spoken_files import SpokenFiles
 from studio.services.voice_library import VoiceLibrary
+from studio.storage.disk import storage_errors
 from studio.storage.workspace import DiskQuota, ensure_writable
 from studio.voices.library import SpeakerLibrary
 from studio.voices.samples import SampleUploads
@@ -80,6 +89,7 @@ class Studio:
         spoken_files: What was spoken for other programs, to be fetched.
         proposals: Edits that programs propose.
         recognisers: The models that listen, to words, voices and noise; None where nothing does.
+        public_voices: Downloads of Piper voices into `own_voices`.
         kept_loudness: What was measured of scenes.
     """
 
@@ -133,6 +143,10 @@ class Studio:
         )
         uploads = SampleUploads(options.workspace / "uploads")
         self.listener = SampleListener(recognisers)
+        self.own_voices = options.workspace / OWN_VOICES
+        create: Any = partial(VoiceDownload, self.own_voices)
+        pool = ModelPool(create, EvictionPolicy())
+        self.public_voices = WeightDownloads(pool, engine.changes.append)
         self.spoken_files = SpokenFiles(options.workspace, self.disk_quota)
         self.proposals = Proposals(lambda: engine.changes.append(StateChange.PROPOSALS))
         self.voices = VoiceLibrary(
@@ -195,6 +209,7 @@ class Studio:
         """Close the projects, then the engine."""
         if self._owns_aligner:
             self.aligner.close()
+        self.public_voices.close()
         self.projects.close()
         self.engine.close()
 
@@ -254,18 +269,20 @@ class Studio:
         self.engine.unload(self.backend_name)
 
     def download_voice(self, name: str, *, choose: bool = False) -> None:
-        """Start or resume the download of the weights of a backend or a model that listens.
+        """Start or resume the download of a backend, a model that listens or a public voice.
 
         Args:
             name: A recogniser checks the takes of open projects once it is here.
             choose: Whether a backend speaks then.
         """
-        if recognisers := self._recognisers_with(name):
-            recognisers.downloads.start(name, self.projects.check_words)
-            return
-        self.engine.check_choice(name)
-        then = partial(self.choose_backend, name) if choose else None
-        self.engine.start_download(name, then)
+        downloads = self.downloads_with(name)
+        then: Callable[[], None] | None = None
+        if downloads is self.engine.downloads:
+            self.engine.check_choice(name)
+            then = partial(self.choose_backend, name) if choose else None
+        elif downloads is not self.public_voices:
+            then = self.projects.check_words
+        downloads.start(name, then)
 
     def list_first_voices(self) -> list[str]:
         """The voices to offer to somebody whom `auto` gave the draft voice, the best fit first."""
@@ -279,31 +296,23 @@ class Studio:
         Where a natural voice is here with less than its best files, those are looked for.
         """
         for name in self.list_first_voices()[:1]:
-            self.engine.start_download(name, partial(self._take_over, name))
+            self.engine.downloads.start(name, partial(self._take_over, name))
         sources = self.backend.weight_sources if isinstance(self.backend, ManagesWeights) else ()
         if any(map(lacks_best, sources)):
-            self.engine.start_download(self.backend_name, None)
+            self.engine.downloads.start(self.backend_name, None)
 
     def _take_over(self, name: str) -> None:
         if self.backend_reason is not None:  # nobody has chosen one meanwhile
             self.choose_backend(name)
 
-    def pause_download(self, name: str) -> None:
-        """Stop a download and keep what has come, as `WeightDownloads.pause`."""
+    def downloads_with(self, name: str) -> WeightDownloads:
+        """The downloads to which that of a backend, a model that listens or a voice belongs."""
         if recognisers := self._recognisers_with(name):
-            recognisers.downloads.pause(name)
-        else:
-            self.engine.pause_download(name)
-
-    def cancel_download(self, name: str) -> None:
-        """Stop a download and delete what has come, as `WeightDownloads.cancel`."""
-        if recognisers := self._recognisers_with(name):
-            recognisers.downloads.cancel(name)
-        else:
-            self.engine.cancel_download(name)
+            return recognisers.downloads
+        return self.public_voices if name in read_public_voices() else self.engine.downloads
 
     def remove_voice(self, name: str) -> None:
-        """Unload a backend or a model that listens, and delete its weights.
+        """Unload a backend or a model that listens, and delete its weights; or an own voice's file.
 
         Raises:
             ModelInUse: It is the studio's voice engine, or a render uses it.
@@ -312,6 +321,11 @@ class Studio:
         if recognisers := self._recognisers_with(name):
             recognisers.remove(name)
             return
+        if Path(name).suffix in OWN_SUFFIXES:
+            remove_voice(name, self.own_voices)
+            self.engine.retire("kokoro")
+            self.public_voices.tell_changed()
+            return
         backend = self.engine.models.get_manager(name).backend
         if backend.name == self.backend_name:
             raise ModelInUse(
@@ -319,6 +333,18 @@ class Studio:
             )
         self._speed_probe.stop()
         self.engine.remove_weights(backend.name)
+
+    def add_own_voices(self, files: Mapping[str, BinaryIO]) -> list[str]:
+        """Add voices by the contents of their files, as `add_voices`."""
+        uploads = ensure_writable(self.options.workspace / "uploads")
+        with storage_errors(self.own_voices), TemporaryDirectory(dir=uploads) as folder:
+            for name, content in files.items():
+                with (Path(folder) / name).open("xb") as file:
+                    copyfileobj(content, file, 1 << 20)
+            presets = add_voices([Path(folder) / name for name in files], self.own_voices)
+        self.engine.retire("kokoro")  # which reads its styles when it is loaded
+        self.public_voices.tell_changed()
+        return presets
 
     def set_idle_timeout(self, idle_timeout_s: float) -> None:
         """Change after how many idle seconds voices and what listens are unloaded; 0 keeps them."""

@@ -6,6 +6,7 @@ import pytest
 from tiny_hub import TinyHub
 
 from studio.app import main
+from studio.backends.base import WeightSource
 
 
 @pytest.fixture
@@ -73,6 +74,29 @@ def test_a_try_writes_a_sentence_and_remembers_the_speed(run, tmp_path):
     assert path.stat().st_size > 50_000
     draft = next(one for one in json.loads(run("list", "--json")[1]) if one["name"] == "draft")
     assert draft["speech_per_s"] > 1
+
+
+def test_the_public_voices_are_listed_by_language_with_size_and_licence(run):
+    status, out, err = run("list", "piper", "--public")
+    rows = out.splitlines()
+    assert (status, err) == (0, "")
+    assert rows[0].split() == ["NAME", "LANGUAGE", "QUALITY", "SPEAKERS", "LICENCE", "SIZE"]
+    [joe] = [row for row in rows if row.startswith("en_US-joe-medium ")]
+    assert [cell.strip() for cell in joe.split("  ") if cell] == [
+        *("en_US-joe-medium", "English (United States)", "medium", "1", "CC0 1.0", "63 MB")
+    ]
+
+
+def test_a_public_voice_is_installed_by_its_name(run, monkeypatch, tmp_path):
+    pytest.importorskip("onnxruntime")
+    hub = TinyHub({})
+    with hub.serving(monkeypatch, tmp_path / "cache"):
+        monkeypatch.setattr(WeightSource, "stated", property(lambda one: one.files))
+        hub.status = 404
+        status, _, err = run("install", "de_DE-thorsten-medium")
+    assert status == 2
+    assert "de_DE-thorsten-medium (63 MB): CC0 1.0." in err
+    assert "answers 404; check the network and try again" in err
 
 
 @pytest.fixture

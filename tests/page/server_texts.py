@@ -60,7 +60,7 @@ MODULES = (
 )
 """Of which every text is translated; of other modules what people meet in their work."""
 
-_NO_TEXTS = frozenset({"batching", "cli", "python_api", "setup", "v1"})
+_NO_TEXTS = frozenset({"batching", "cli", "setup", "v1"})
 """Packages whose texts no page shows."""
 
 _LISTS = frozenset(

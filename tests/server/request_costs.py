@@ -98,9 +98,11 @@ class CostMeter:
     def measure(self, send: Callable[[], T]) -> tuple[T, Cost]:
         """Send a request and read its whole response; its cost until the server is quiet again."""
         self._settle()
-        before = {one.pid: _rss_bytes(one.pid) for one in self._family()}
-        for pid in before:
-            _reset_peak(pid)
+        before = {}
+        for one in self._family():
+            with suppress(OSError):  # it has ended
+                before[one.pid] = _rss_bytes(one.pid)
+                _reset_peak(one.pid)
         with Yardstick() as yardstick:
             begun = self._cpu_times()
             answer = send()

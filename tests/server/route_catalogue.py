@@ -156,6 +156,8 @@ CATALOGUE: dict[str, Body] = {
     "POST /studio/uploads/{upload_id}/check": Body.JSON,
     "POST /studio/uploads/{upload_id}/preview": Body.JSON,
     "POST /studio/uploads/{upload_id}/words": Body.JSON,
+    "GET /studio/voice-files": Body.QUERY,
+    "POST /studio/voice-files": Body.SOUND,
     "GET /svelte/{path:path}": Body.QUERY,
     "GET /theme.css": Body.QUERY,
     "GET /v1/audio/models": Body.QUERY,

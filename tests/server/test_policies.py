@@ -32,6 +32,8 @@ PAGE = {
     "POST /studio/engines/{name}/pause": "owner",
     "POST /studio/engines/{name}/cancel": "owner",
     "DELETE /studio/engines/{name}/weights": "owner long",
+    "GET /studio/voice-files": "owner",
+    "POST /studio/voice-files": "owner long fill 200MB upload",
     "POST /studio/projects/{project_id}/audition": "guest fill",
     "POST /studio/projects/{project_id}/try": "guest fill",
     "POST /studio/projects/{project_id}/lines/{line_id}/patch": "guest fill",

@@ -300,6 +300,9 @@ def test_visitors_leave_models_and_figures_to_the_owner(shared: Shared, anna: ht
         ("POST", "/studio/engines/kitten/pause", None),
         ("POST", "/studio/engines/kitten/cancel", None),
         ("DELETE", "/studio/engines/kitten/weights", None),
+        ("DELETE", "/studio/engines/de_DE-eva-medium.onnx/weights", None),
+        ("GET", "/studio/voice-files", None),
+        ("POST", "/studio/voice-files", None),
         ("GET", "/metrics", None),
     ):
         answer = anna.request(method, path, json=body)

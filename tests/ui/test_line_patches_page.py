@@ -2,7 +2,7 @@
 
 import pytest
 from playwright.sync_api import expect
-from ui_steps import make, ready, saved
+from ui_steps import first_take, make, mark, saved, wait_for_other_take
 
 pytestmark = pytest.mark.browser
 
@@ -12,31 +12,6 @@ PLAYED = """() => {
   bus.on('player.changed', () => { window.played ||= player.playing; });
 }"""
 """From now on `window.played` is whether anything was played, be it over by now."""
-
-
-def mark(page, word):
-    """Mark a word of the first row by the keyboard."""
-    text = page.locator("#lines .line-text").first
-    text.click()
-    page.keyboard.press("Home")
-    at = text.inner_text().index(word)
-    for _ in range(at):
-        page.keyboard.press("ArrowRight")
-    for _ in word:
-        page.keyboard.press("Shift+ArrowRight")
-    assert page.evaluate("() => String(getSelection())") == word
-
-
-def first_take(page):
-    return page.evaluate("() => window.tableread.project.lines[0].take")
-
-
-def wait_for_other_take(page, take_id):
-    page.wait_for_function(
-        "old => window.tableread.project.lines[0].take.take_id !== old", arg=take_id
-    )
-    ready(page)
-    return first_take(page)
 
 
 def test_the_marked_words_are_said_again_and_one_undo_takes_that_back(page, write):

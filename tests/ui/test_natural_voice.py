@@ -1,8 +1,12 @@
 """The first minute with a trained natural voice: nothing to decide, and the first line at once."""
 
+import io
+
+import numpy as np
 import pytest
+import soundfile
 from playwright.sync_api import expect
-from ui_steps import fill
+from ui_steps import fill, first_take, make, mark, wait_for_other_take
 
 from studio.backends import registry
 
@@ -37,3 +41,24 @@ def test_plain_english_is_heard_at_once_by_voices_that_suit_the_names(page, serv
     notes = (server.workspace / "spoken").read_text(encoding="utf-8").split()
     assert notes[:2] == ["line", "sound"], "nothing else was begun before the first sound"
     page.evaluate("() => window.tableread.playback.stop()")
+
+
+def test_words_said_again_are_said_in_another_way(page, server):
+    project = fill(page, "Ann: I never said that you could take the boat out tonight.", 1)
+    page.wait_for_selector("#model-chip[data-state=loaded]")
+    make(page)
+    old = first_take(page)
+    mark(page, "take the boat")
+    page.click("#line-patch")
+    new = wait_for_other_take(page, old["take_id"])
+    line = page.evaluate("() => window.tableread.project.lines[0].line_id")
+    at = f"{server.url}studio/projects/{project}/takes/{line}"
+    before, after = (
+        soundfile.read(io.BytesIO(page.request.get(f"{at}/{one['take_id']}/audio.wav").body()))[0]
+        for one in (old, new)
+    )
+    start, end = new["patch"]["start"], new["patch"]["end"]
+    tail = len(after) - end
+    assert np.array_equal(after[:start], before[:start])
+    assert np.array_equal(after[end:], before[-tail:])
+    assert not np.array_equal(after[start:end], before[start : len(before) - tail])

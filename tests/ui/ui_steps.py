@@ -229,3 +229,28 @@ def findings(page: Page, within: list[str]) -> list[tuple[str, dict[str, Any]]]:
         for one in wrong
         for node in one["nodes"]
     ]
+
+
+def mark(page: Page, word: str) -> None:
+    """Mark a word of the first row by the keyboard."""
+    text = page.locator("#lines .line-text").first
+    text.click()
+    page.keyboard.press("Home")
+    at = text.inner_text().index(word)
+    for _ in range(at):
+        page.keyboard.press("ArrowRight")
+    for _ in word:
+        page.keyboard.press("Shift+ArrowRight")
+    assert page.evaluate("() => String(getSelection())") == word
+
+
+def first_take(page: Page) -> dict[str, Any]:
+    return page.evaluate("() => window.tableread.project.lines[0].take")
+
+
+def wait_for_other_take(page: Page, take_id: str) -> dict[str, Any]:
+    page.wait_for_function(
+        "old => window.tableread.project.lines[0].take.take_id !== old", arg=take_id
+    )
+    ready(page)
+    return first_take(page)

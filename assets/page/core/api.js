@@ -83,6 +83,23 @@ export const downloadEngine = (name, choose = false) =>
 export const pauseDownload = (name) => request(enginePath(name, "pause"), { method: "POST" });
 export const cancelDownload = (name) => request(enginePath(name, "cancel"), { method: "POST" });
 export const removeEngine = (name) => request(enginePath(name, "weights"), { method: "DELETE" });
+export const listVoiceFiles = () => json("voice-files");
+/** Add a voice. @param {File[]} files @param {(share: number) => void} tell how much is sent @param {AbortSignal} signal @returns {Promise<string[]>} its presets */
+export function addVoiceFiles(files, tell, signal) {
+  const form = new FormData();
+  for (const file of files) form.append("files", file);
+  const sending = new XMLHttpRequest(); // as `fetch` can't tell how much is sent
+  signal.addEventListener("abort", () => sending.abort());
+  sending.upload.onprogress = ({ loaded, total }) => tell(loaded / total);
+  return new Promise((resolve, reject) => {
+    const answer = () => new Response(sending.response, { status: sending.status });
+    sending.onload = async () => (sending.status < 300 ? resolve(await answer().json()) : reject(await refusal(answer())));
+    sending.onerror = () => reject(new ApiError(t`Can't reach the studio. Is it still running?`));
+    sending.onabort = () => reject(signal.reason);
+    sending.open("POST", "studio/voice-files");
+    sending.send(form);
+  });
+}
 /** A sentence of a project by another engine. @param {{engine: string, speaker: string, text: string}} body @param {AbortSignal} signal @returns {Promise<Blob>} */
 export const tryEngine = async (id, body, signal) =>
   (await request(`projects/${part(id)}/try`, { method: "POST", body, signal })).blob();

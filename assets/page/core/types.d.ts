@@ -601,6 +601,8 @@ export interface PageEvents {
   "engine.wanted": void;
   /** It is here and was chosen: the scene is read with it. */
   "engine.arrived": void;
+  /** Files of voices were dropped. */
+  "voices.brought": File[];
   /** The studio can't be reached; the next "engine.changed" says that it can again. */
   "connection.lost": Error;
   /** The library was read. */

@@ -6,6 +6,7 @@ import { showError } from "../core/notices.js";
 import { pageLanguage, t, translateServer } from "../core/texts.js";
 import { PreviewButton } from "../playback/preview_button.js";
 import { cardRank, countDown, hearsWords, licenceWords, listeningWords, speedWords, useWords, voiceWords } from "./engine_state.js";
+import { VoiceFiles } from "./voice_files.js";
 
 /** @import { EngineCard, EngineDownload, RecogniserCard, SetupState, StudioState } from "../core/types" */
 
@@ -144,6 +145,7 @@ export class EngineCards {
   #preview = new PreviewButton();
   #shown = "";
   #ask;
+  #voiceFiles;
 
   /**
    * @param {import("../document/project.js").Project} project whose sentence is tried
@@ -152,6 +154,7 @@ export class EngineCards {
   constructor(project, ask) {
     this.#project = project;
     this.#ask = ask;
+    this.#voiceFiles = new VoiceFiles((voice, now) => this.#show(voice, false, now));
     this.#preview.events.on("fault", (error) => showError(t`Couldn’t play a sample`, error));
     byId("hear-words-show").addEventListener("click", showListeners);
   }
@@ -173,6 +176,7 @@ export class EngineCards {
       return this.#show(engine, true, { chosen: name === backend.name, download: downloads[name], setup, ...words });
     });
     arrangeRows(byId("backends"), cards);
+    this.#voiceFiles.show({ backends, downloads, setup });
     if (models !== this.#models) this.#describedAt = performance.now();
     this.#models = models;
     this.#showRecognisers(recognisers, { downloads, setup });

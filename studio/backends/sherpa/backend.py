@@ -45,7 +45,7 @@ from studio.backends.sherpa.graph_model import (
     StyledGraph,
     read_numbers,
 )
-from studio.backends.sherpa.line_pieces import Piece, Splitter, make_splitter
+from studio.backends.sherpa.line_pieces import Piece, Splitter, cut_at_clauses, make_splitter
 from studio.backends.sherpa.own_voices import OwnVoices
 from studio.backends.sherpa.sherpa_model import (
     Reference,
@@ -111,6 +111,12 @@ class SherpaBackend(DownloadableModel):
     itself: a generator that is seeded when the model is loaded, and that all lines go on drawing
     from. A seed written into the graph would only decide what the first line after a load gets.
     Those three are run by ONNX Runtime, the others by sherpa-onnx.
+    Of those three a line that somebody waits for is cut at clauses, so that its first one sounds
+    soon. No key of a take says so: the words and the voice are the same, and whoever comes later
+    gets the take that was heard. One that is made again for its key may be joined otherwise, as it
+    may have other noise; it counts as the same only where it is so to the sample. Lines with a
+    seed aren't cut, as theirs promises the same samples; nor is what is said to find out whether a
+    voice varies (`TakeVariations`), as it is one short clause.
     """
 
     def __init__(
@@ -286,6 +292,8 @@ class SherpaBackend(DownloadableModel):
                 "There is nothing to speak in this line. Write at least one word, or name the "
                 "language its letters belong to."
             )
+        if self._catalogued.family in GRAPH_FAMILIES and request.priority().ahead == 0:
+            pieces = [*cut_at_clauses(pieces)]
         voice_id = own.presets[preset] if own else self._catalogued.voice_ids.get(preset, 0)
         line = replace(self._line(request, voice, language), preset=preset, voice_id=voice_id)
         spoken = self._speak_pieces(model, pieces, line)
@@ -302,9 +310,14 @@ class SherpaBackend(DownloadableModel):
     def _speak_pieces(
         self, model: SmallVoiceModel, pieces: Sequence[Piece], line: SmallVoiceLine
     ) -> Iterator[Samples]:
+        is_begun = False
         for number, piece in enumerate(pieces):
             samples = model.speak(piece, line, number=number)
-            yield samples if number == len(pieces) - 1 else model.pause_after(samples)
+            goes_on, is_last = piece.goes_on, number == len(pieces) - 1
+            if is_begun or goes_on:
+                samples = model.join(samples, line.speed, is_begun=is_begun, goes_on=goes_on)
+            yield samples if goes_on or is_last else model.pause_after(samples)
+            is_begun = goes_on
 
     def _line(self, request: SpeechRequest, voice: SherpaVoice, language: str) -> SmallVoiceLine:
         params = {one.name: one.default for one in self.capabilities.params} | dict(request.params)
@@ -327,8 +340,11 @@ class SherpaBackend(DownloadableModel):
 
     @property
     def _presets(self) -> tuple[Preset, ...]:
-        offered = self._find_presets() if self._offered is None else self._offered
-        return (*offered, *self._own.presets())
+        return (*self._catalogued_presets, *self._own.presets())
+
+    @property
+    def _catalogued_presets(self) -> tuple[Preset, ...]:
+        return self._find_presets() if self._offered is None else self._offered
 
     def _find_presets(self) -> tuple[Preset, ...]:
         model, styles = self._catalogued, self._find_styles()
@@ -342,7 +358,10 @@ class SherpaBackend(DownloadableModel):
     @property
     def _languages(self) -> Mapping[str, str]:
         own = {one.language: one.language_name for one in self._own.list().values()}
-        return own | dict(self._catalogued.languages)
+        known = self._catalogued.languages
+        # Of Kokoro there may be the mixtures alone, which speak English.
+        spoken = {code for one in self._catalogued_presets for code in one.languages or known}
+        return own | {code: name for code, name in known.items() if code in (spoken or known)}
 
     def to_fetch(self) -> str | None:
         """What a load would download; nothing where somebody's own voices can speak."""

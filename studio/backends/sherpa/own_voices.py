@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -36,11 +37,7 @@ class PiperVoice:
     """A voice of Piper's.
 
     Attributes:
-        path: Of its graph.
-        language: A BCP-47 code.
-        language_name: In English.
         reads_as: What eSpeak NG calls the language; empty where the graph takes letters.
-        rate_hz: Of its sound.
         speakers: Their names, in order of their numbers; one without a name where there is one.
         numbers: Of its phonemes.
         scales: Noise, length, and noise of lengths.
@@ -140,14 +137,8 @@ class OwnVoices:
 
     def list(self) -> dict[str, PiperVoice]:
         """The voice of each preset; a file that is none of Piper's is passed over."""
-        found: dict[str, PiperVoice] = {}
-        for graph in sorted(self._folder.glob("*.onnx")) if self._folder else ():
-            try:
-                voice = read_piper(graph)
-            except StudioError:
-                continue
-            found |= dict.fromkeys(voice.presets, voice)
-        return found
+        voices = list_voice_files(self._folder).values() if self._folder else ()
+        return {preset: one for one in voices if one for preset in one.presets}
 
     def presets(self) -> tuple[Preset, ...]:
         """What `list` has, as the page shows it."""
@@ -211,9 +202,23 @@ def add_voices(files: Sequence[Path], folder: Path) -> list[str]:
     disk.make_folder(folder)
     settings = [graph.with_name(f"{graph.name}.json") for graph in graphs]
     # The description last: by it, a voice is there.
-    for file in (*styles, *graphs, *settings):
-        disk.copy(file, folder / file.name)
+    with ExitStack() as undo:
+        for file in (*styles, *graphs, *settings):
+            if not (folder / file.name).exists():
+                undo.callback(disk.remove, folder / file.name)
+            disk.copy(file, folder / file.name)
+        undo.pop_all()
     return presets
+
+
+def list_voice_files(folder: Path) -> dict[str, PiperVoice | None]:
+    """What can be removed, by the file's name; None of a style, and of what is no voice."""
+    found: dict[str, PiperVoice | None] = {}
+    for file in sorted(one for one in folder.glob("*") if one.suffix in OWN_SUFFIXES):
+        found[file.name] = None
+        with suppress(StudioError):
+            found[file.name] = read_piper(file)
+    return found
 
 
 def remove_voice(name: str, folder: Path) -> str:
@@ -225,15 +230,13 @@ def remove_voice(name: str, folder: Path) -> str:
     Raises:
         BadInput: There is no such voice; names those there are.
     """
-    there = [one for one in sorted(folder.glob("*")) if one.suffix in OWN_SUFFIXES]
-    found = next((one for one in there if one.name == Path(name).name), None)
-    if found is None:
-        names = ", ".join(one.name for one in there) or "none"
+    there = list_voice_files(folder)
+    if name not in there:
+        names = ", ".join(there) or "none"
         raise BadInput(f"There is no voice {name} in {folder}. There are: {names}.")
-    for file in (found.with_name(f"{found.name}.json"), found):
-        if file.exists():
-            Disk().remove(file)
-    return found.stem
+    for file in (folder / f"{name}.json", folder / name):
+        Disk().remove(file)
+    return Path(name).stem
 
 
 def _graph_of(file: Path) -> Path:
@@ -256,7 +259,7 @@ def _prove(graph: Path) -> PiperVoice:
         opened = PiperGraph(CATALOGUE["piper"], voice, threading.Semaphore(1))
         opened.speak(Piece(graph.name, letters), line, number=0)
     except ModelUnavailable as error:
-        raise BadInput(f"{graph.name} is no Piper voice, or broken: {error}") from error
+        raise BadInput(f"{graph.name} is no Piper voice, or broken.") from error
     except SpeechFailed as error:
         raise BadInput(f"{graph.name}.json is of another voice than {graph.name}.") from error
     return voice

@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from studio.audio.clip import Clip, Samples
+from studio.audio.line_edges import trim_edges
 from studio.backends.sherpa import load_check
 from studio.backends.sherpa.catalogue import CatalogueModel, HubModel
 from studio.backends.sherpa.line_pieces import Piece
@@ -28,6 +29,10 @@ _CHECK_TIMEOUT_S = 300.0
 _POLL_S = 0.1  # how late a line that waits for a core notices that it is cancelled
 _PAUSE_S = {"vits": 0.2, "supertonic": 0.3}
 """Silence behind a sentence that isn't the last, where the model itself ends without."""
+
+_MARK_S = 0.28
+"""Silence between two trimmed parts of a sentence. With the 50 ms that `trim_edges` leaves it is
+what trained voices leave at a mark inside of one, in the median: Kokoro 0.36 s, Piper 0.31 s."""
 
 _WHOLE = "1000000"  # sherpa-onnx is to split nothing that was split here
 
@@ -110,6 +115,12 @@ class SmallVoiceModel(ABC):
         """A sentence with the silence that belongs between it and the next."""
         pause_s = _PAUSE_S.get(self._model.family, 0.0)
         return np.pad(samples, (0, round(pause_s * self._model.sample_rate_hz)))
+
+    def join(self, samples: Samples, speed: float, *, is_begun: bool, goes_on: bool) -> Samples:
+        """A part of a sentence with the silence of a mark where the others join, and no more."""
+        part = np.concatenate([*trim_edges(iter([samples]), begins=is_begun, ends=goes_on)])
+        pause_s = _MARK_S / speed if goes_on else 0.0
+        return np.pad(part, (0, round(pause_s * self._model.sample_rate_hz)))
 
     @abstractmethod
     def _generate(self, piece: Piece, line: SmallVoiceLine, number: int) -> Samples:

@@ -102,7 +102,7 @@ def _count_usable_slots(studio: Studio) -> int | None:
 
 
 def _disk_changes(studio: Studio) -> int:
-    return studio.engine.downloads.n_changes
+    return studio.engine.downloads.n_changes + studio.public_voices.n_changes
 
 
 def _recogniser_changes(studio: Studio) -> int:
@@ -111,8 +111,8 @@ def _recogniser_changes(studio: Studio) -> int:
 
 
 def _download_bodies(studio: Studio) -> dict[str, dict[str, Any]]:
-    """Of voice engines, and of recognisers, whose names are others."""
-    listed = studio.engine.downloads.list()
+    """Of voice engines, voices and recognisers, whose names all differ."""
+    listed = studio.engine.downloads.list() | studio.public_voices.list()
     if studio.recognisers:
         listed |= studio.recognisers.downloads.list()
     return {name: asdict(one) for name, one in listed.items()}

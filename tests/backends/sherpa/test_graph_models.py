@@ -223,6 +223,7 @@ def test_names_choose_mixtures_where_nothing_else_is_here(serve):
     backend.fetch(quiet)
     assert all(label.endswith(", with an accent)") for label in choices(backend))
     assert len(backend.capabilities.presets) == 10
+    assert [*backend.capabilities.languages] == ["en-US"]
 
 
 def test_a_mixture_that_was_chosen_stays_and_names_choose_none_where_all_styles_are_here(serve):

@@ -27,16 +27,16 @@ from studio.backends.base import (
 from studio.backends.chatterbox.variants import VARIANTS
 from studio.backends.hub.weights import is_local
 from studio.backends.options import BackendOptions, BatchOptions
-from studio.backends.python_api.line_request import (
+from studio.backends.registry import create
+from studio.dialog.model import matching_language
+from studio.errors import BadInput, ModelUnavailable, SettingError, SpeechFailed, StudioError
+from studio.voices.speaker import Voice
+from tableread_engine.line_request import (
     LineRequest,
     identify_reference,
     read_reference,
     read_request,
 )
-from studio.backends.registry import create
-from studio.dialog.model import matching_language
-from studio.errors import BadInput, ModelUnavailable, SettingError, SpeechFailed, StudioError
-from studio.voices.speaker import Voice
 
 _MAX_CACHED_VOICES = 64
 _GATHER_S = 0.01

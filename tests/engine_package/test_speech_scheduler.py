@@ -11,10 +11,10 @@ import pytest
 
 from studio.audio.clip import Samples
 from studio.backends.base import Capabilities, Conditioning, Param, SpeechRequest
-from studio.backends.python_api.planned_names import BatchScheduler
-from studio.backends.python_api.speech_model import SpeechModel
-from studio.backends.python_api.speech_scheduler import SpeechScheduler
 from studio.errors import BadInput, Cancelled, Conflict, SettingError, SpeechFailed
+from tableread_engine.planned_names import BatchScheduler
+from tableread_engine.speech_model import SpeechModel
+from tableread_engine.speech_scheduler import SpeechScheduler
 
 PATIENCE_S = 60
 LEVEL = Param("level", "Level", 0.0, 1.0, 0.5, 0.1)

@@ -9,10 +9,6 @@ import sys
 
 try:
     from studio.backends.base import Param
-    from studio.backends.python_api.line_request import LineRequest, Reference
-    from studio.backends.python_api.planned_names import BatchedFasterQwen3TTS, BatchScheduler
-    from studio.backends.python_api.speech_model import LineResult, SpeechModel
-    from studio.backends.python_api.speech_scheduler import SpeechScheduler
     from studio.errors import (
         BadInput,
         Cancelled,
@@ -24,6 +20,10 @@ try:
         SpeechFailed,
         StudioError,
     )
+    from tableread_engine.line_request import LineRequest, Reference
+    from tableread_engine.planned_names import BatchedFasterQwen3TTS, BatchScheduler
+    from tableread_engine.speech_model import LineResult, SpeechModel
+    from tableread_engine.speech_scheduler import SpeechScheduler
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith("studio"):
         raise

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from studio.audio.clip import Samples
-from studio.backends.python_api.line_request import LineRequest
-from studio.backends.python_api.speech_model import SpeechModel
-from studio.backends.python_api.speech_scheduler import SpeechScheduler
+from tableread_engine.line_request import LineRequest
+from tableread_engine.speech_model import SpeechModel
+from tableread_engine.speech_scheduler import SpeechScheduler
 
 log = logging.getLogger(__name__)
 

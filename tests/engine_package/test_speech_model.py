@@ -14,24 +14,24 @@ import pytest
 pytest.importorskip("qwen_tts", reason="the neural voices' packages are not installed")
 pytest.importorskip("chatterbox", reason="the neural voices' packages are not installed")
 
-import tableread_engine
 from chatterbox_checkpoint import checkpoint, one_thread, small_architecture
 from qwen3_checkpoint import FEW_GROUPS, small_checkpoint
 from qwen3_speakers import recording, use_one_core
-from tableread_engine import LineRequest, SpeechModel
 from tiny_hub import TinyHub
 
+import tableread_engine
 from studio.audio.clip import write_wav
 from studio.backends.base import SpeechRequest
 from studio.backends.options import BackendOptions, BatchOptions
-from studio.backends.python_api.speech_model import choose_backend
 from studio.backends.registry import create
 from studio.voices.samples import load_sample
 from studio.voices.speaker import Voice
+from tableread_engine import LineRequest, SpeechModel
+from tableread_engine.speech_model import choose_backend
 
 pytestmark = pytest.mark.models
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "engine-api.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
 WITHIN = 1e-4
@@ -272,8 +272,7 @@ def test_chatterbox_speaks_under_the_planned_names(sample, tmp_path_factory) -> 
 
 
 def run(code: str, folder: Path) -> str:
-    paths = [str(ROOT), str(ROOT / "studio" / "backends" / "python_api" / "src")]
-    code = f"import sys; sys.path[:0] = {paths!r}\n{code}"
+    code = f"import sys; sys.path[:0] = [{str(ROOT)!r}]\n{code}"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=True
     )

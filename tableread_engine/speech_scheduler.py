@@ -15,9 +15,9 @@ from typing import Any
 from studio.audio.clip import Samples
 from studio.backends.base import Priority
 from studio.backends.batching.slot_scheduler import SlotScheduler
-from studio.backends.python_api.line_request import LineRequest
-from studio.backends.python_api.speech_model import LineResult, SpeechModel
 from studio.errors import Conflict, SettingError
+from tableread_engine.line_request import LineRequest
+from tableread_engine.speech_model import LineResult, SpeechModel
 
 log = logging.getLogger(__name__)
 

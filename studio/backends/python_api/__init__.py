@@ -1,1 +1,0 @@
-"""The engine for other programs: a model, one call for many lines, and an async scheduler."""
