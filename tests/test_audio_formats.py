@@ -12,11 +12,11 @@ import pytest
 
 from studio.audio.formats import FILE_FORMATS, AudioFormat
 from studio.cli.arguments import build_parser
+from studio.server.gradio_functions import GradioFunctions
 from studio.server.mcp_tools import RenderSceneArguments
 from studio.server.routes.project_files import ExportFormat, SoundBody
 from studio.server.v1.speech_api import speech_api
 from studio.ui.blocks import render_template
-from studio.ui.gradio_functions import GradioFunctions
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("wav", "flac", "mp3", "m4a", "m4b", "opus", "aiff")

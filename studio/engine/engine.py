@@ -11,19 +11,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from studio.audio.clip import Clip, write_wav
-from studio.backends.base import Backend
+from studio.backends.base import Backend, FetchesWeights
+from studio.backends.registry import offer_of
 from studio.engine.event_log import EventLog, StateChange
 from studio.engine.job import Job, JobSpec
-from studio.engine.model_manager import EvictionPolicy
+from studio.engine.model_manager import EvictionPolicy, ModelState
 from studio.engine.model_pool import ConditioningCache, ConditioningStore, ModelPool
 from studio.engine.renderer import Renderer, SaveClip
 from studio.engine.speech_speed import SpeechSpeeds
 from studio.engine.voice_conversion import VoiceConverter
 from studio.engine.weight_downloads import WeightDownloads
-from studio.errors import Cancelled, EngineBusy, ModelInUse, ModelUnavailable
+from studio.errors import Cancelled, EngineBusy, ModelInUse, ModelUnavailable, NotAllowed
 from studio.voices.speaker import Voice
 
 # The page, the HTTP API and the command line run in other threads and loops. The engine has its
@@ -93,82 +94,6 @@ RenderListener = Callable[[float, float | None], None]
 
 
 _MAX_CHANGES = 256
-
-
-class SpeechEngine(Protocol):
-    """The engine as projects and services use it; `Engine` documents the methods.
-
-    Attributes:
-        models: All backends with their models.
-        renderer: The renderer, with its queues.
-        speeds: How fast each backend speaks here.
-        downloads: Downloads of weights.
-        changes: What changes of the studio's state.
-    """
-
-    models: ModelPool
-    renderer: Renderer
-    speeds: SpeechSpeeds
-    downloads: WeightDownloads
-    changes: EventLog[StateChange]
-
-    @property
-    def max_concurrency(self) -> int:
-        """Segments in flight on a backend without slots of its own."""
-
-    def submit(self, job: Job, *, listen: bool) -> None:
-        """Submit a job."""
-
-    def focus(self, job: Job, segment_idx: int) -> None:
-        """Move a job's play-head."""
-
-    def cancel(self, job: Job) -> None:
-        """Stop a job."""
-
-    def report_render(self, wall_s: float, first_audio_s: float | None) -> None:
-        """Report a render that consisted of many jobs."""
-
-    def convert(
-        self, backend_name: str, recording: Clip, voice: Voice, stopped: Callable[[], bool]
-    ) -> Clip:
-        """Convert a recording to another voice."""
-
-    def drain(self) -> None:
-        """Wait until the loop has run all that was ready."""
-
-
-class ManagedEngine(SpeechEngine, Protocol):
-    """The engine as a studio uses it: also chooses and loads models, starts and closes it."""
-
-    def check_choice(self, name: str) -> None:
-        """Check that a backend may be chosen."""
-
-    def retire(self, name: str) -> None:
-        """Unload a backend that isn't chosen any more."""
-
-    def start(self) -> None:
-        """Start the loop."""
-
-    def close(self) -> None:
-        """Stop the engine."""
-
-    def load(self, name: str) -> None:
-        """Load a model."""
-
-    def cancel_load(self, name: str) -> bool:
-        """Stop the load of a model."""
-
-    def unload(self, name: str) -> None:
-        """Unload a model."""
-
-    def remove_weights(self, name: str) -> None:
-        """Unload a model and delete its weights."""
-
-    def set_idle_timeout(self, idle_timeout_s: float) -> None:
-        """Change after how many idle seconds models are unloaded."""
-
-    def set_max_concurrency(self, max_concurrency: int) -> None:
-        """Change how many segments are in flight."""
 
 
 class Engine:
@@ -324,6 +249,126 @@ class Engine:
             self._reaper.cancel()
         await self.renderer.close()
         await self.models.unload_all()
+
+
+OWNERS_ONLY = "Only the owner of this studio may do that."
+
+MOST_RESIDENT = 2
+"""Models with weights that stay in memory when visitors load others; more only while in use."""
+
+
+class MeteredEngine:
+    """The engine of a shared studio as one visitor may use it: charged, and without downloads.
+
+    Only the owner may load and unload models, change the engine's settings, start it and close it.
+    """
+
+    def __init__(self, shared: Engine, charge: Callable[[Job], None]) -> None:
+        """Meter an engine.
+
+        Args:
+            shared: The owner's.
+            charge: Called with each job before it is submitted; raises if the limits forbid it.
+        """
+        self._shared = shared
+        self._charge = charge
+        self._jobs: list[Job] = []
+        # What costs nothing is the shared engine's own.
+        self.models, self.renderer, self.changes = shared.models, shared.renderer, shared.changes
+        self.speeds, self.downloads = shared.speeds, shared.downloads
+        self.focus, self.cancel, self.drain = shared.focus, shared.cancel, shared.drain
+        self.report_render = shared.report_render
+
+    @property
+    def max_concurrency(self) -> int:
+        return self._shared.max_concurrency
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a job of this visitor is running or queued."""
+        return any(not job.events.closed for job in list(self._jobs))
+
+    def submit(self, job: Job, *, listen: bool) -> None:
+        """Submit a job, if the visitor's limits allow it.
+
+        Raises:
+            NotAllowed: Its model would have to be downloaded.
+        """
+        name = job.spec.backend_name
+        self._check_fetched(name)
+        self._charge(job)
+        self._make_room(name)
+        # A new list, because other threads read it.
+        self._jobs = [one for one in self._jobs if not one.events.closed] + [job]
+        self._shared.submit(job, listen=listen)
+
+    def convert(
+        self, backend_name: str, recording: Clip, voice: Voice, is_stopped: Callable[[], bool]
+    ) -> Clip:
+        """Convert a recording as the shared engine does."""
+        self._check_fetched(backend_name)
+        self._make_room(backend_name)
+        return self._shared.convert(backend_name, recording, voice, is_stopped)
+
+    def check_choice(self, name: str) -> None:
+        """Check that the visitor may choose a backend."""
+        self._check_fetched(name)
+        self._shared.check_choice(name)
+
+    def retire(self, name: str) -> None:
+        """Do nothing: others may be using the model, and the idle check unloads it."""
+
+    def start(self) -> None:
+        """Do nothing: the owner's studio has started the engine."""
+
+    def close(self) -> None:
+        """Do nothing: others use the engine."""
+
+    def refuse(self, *_: object, **__: object) -> NoReturn:
+        """Leave it to the owner.
+
+        Raises:
+            NotAllowed: Always.
+        """
+        raise NotAllowed(OWNERS_ONLY)
+
+    load = unload = cancel_load = set_idle_timeout = set_max_concurrency = remove_weights = refuse
+
+    def _check_fetched(self, name: str) -> None:
+        """Check that a backend can speak without a download.
+
+        Raises:
+            NotAllowed: It would have to be downloaded first.
+        """
+        manager = self.models.get_manager(name)
+        if manager.state is ModelState.LOADED:
+            return
+        offer = offer_of(manager.backend)
+        # A backend that can't run here at all says so when it is used.
+        if offer.unavailable is None and offer.to_fetch is not None:
+            raise NotAllowed(
+                f"{offer.title} isn't on this studio yet, and only its owner can fetch it. Choose "
+                "another voice engine."
+            )
+
+    def _make_room(self, name: str) -> None:
+        """Before another model is loaded, unload those that have been idle for the longest."""
+        wanted = self.models.get_manager(name)
+        if wanted.state is ModelState.LOADED or not isinstance(wanted.backend, FetchesWeights):
+            return
+        known = [self.models.get_manager(one.name) for one in self.models.list_statuses()]
+        loaded = [
+            manager
+            for manager in known
+            if manager.state is ModelState.LOADED and isinstance(manager.backend, FetchesWeights)
+        ]
+        idle = sorted((one for one in loaded if not one.active), key=lambda one: one.last_used_s)
+        for manager in idle[: max(0, len(loaded) - MOST_RESIDENT + 1)]:
+            self._shared.retire(manager.backend.name)
+
+
+SpeechEngine = Engine | MeteredEngine
+"""A studio's engine: the owner's, or a visitor's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ def announced(
     Args:
         local_url: That of this machine, without the prefix.
         arguments: Of the command.
-        share_url: The share link; None if there is none.
-        sessions: The visitors'; None if everybody works in the owner's studio.
+        share_url: None if there is no share link.
+        sessions: None if everybody works in the owner's studio.
         workspace: Where a file may lie until the end.
     """
     url = f"{local_url.rstrip('/')}{arguments.config.prefix}/"

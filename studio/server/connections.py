@@ -23,7 +23,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from studio.server.log_limit import LogLimit
+from studio.server.middleware.access_log import LogLimit
 from studio.server.middleware.places import Places, network_of
 
 if sys.platform != "win32":
@@ -76,7 +76,8 @@ class Connections:
     def add(self, connection: BoundedProtocol, network: str | None) -> None:
         """Count a new connection, which has no request yet; may close it, or another one."""
         while self._places.is_full_for(network):
-            if not self._close_one(self._crowded(network)):
+            rivals = [one for one in self._waiting if self._places.is_in_the_way(one, network)]
+            if not self._close_one(rivals):
                 connection.drop()
                 return
         self._places.take(network)
@@ -127,14 +128,6 @@ class Connections:
         for _ in range(at_most):
             if not self._close_one(list(self._waiting)):
                 return
-
-    def _crowded(self, network: str | None) -> list[str | None]:
-        """The networks of which one has to give up a connection before `network` gets another."""
-        if self._places.has_too_many(network):
-            return [network] if network in self._waiting else []
-        if self._places.is_full:
-            return list(self._waiting)
-        return [one for one in self._waiting if one is not None]
 
     def _close_one(self, networks: Iterable[str | None]) -> bool:
         """Close the longest silent connection of the network that has most of them."""
@@ -308,16 +301,22 @@ class AcceptFailures:
             log.warning("no connection can be accepted for now: %s", error.strerror)
 
 
-_PRIVATE_NETWORKS = "127.0.0.1,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
+PRIVATE_NETWORKS = "127.0.0.1,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
 _TICK_S = 0.5
 _ACCEPTED_AT_ONCE = 64
 _LISTEN_BACKLOG = 2_048
 
 
 class BoundedServer(uvicorn.Server):
-    """uvicorn's server with bounded connections."""
+    """uvicorn's server with bounded connections.
 
-    def __init__(self, config: uvicorn.Config, *args: Any, **options: Any) -> None:
+    It believes `proxies`, by their addresses, who sends a request; None are those of this machine.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, *args: Any, proxies: str | None = None, **options: Any
+    ) -> None:
+        config.forwarded_allow_ips = proxies or config.forwarded_allow_ips
         self._connections = Connections(most_connections())
         config.http = partial(BoundedProtocol, connections=self._connections)  # type: ignore[assignment]
         # asyncio accepts this many before it lets any of them be counted.
@@ -337,14 +336,6 @@ class BoundedServer(uvicorn.Server):
         """Wait for the end; uvicorn's own loop wakes an idle processor ten times a second."""
         while not await self.on_tick(0):  # noqa: ASYNC110 - uvicorn sets a flag
             await asyncio.sleep(_TICK_S)
-
-
-class SpaceServer(BoundedServer):
-    """The server of a Space, whose visitors all come through the platform's proxies."""
-
-    def __init__(self, config: uvicorn.Config, *args: Any, **options: Any) -> None:
-        config.forwarded_allow_ips = _PRIVATE_NETWORKS
-        super().__init__(config, *args, **options)
 
 
 def _lengthen_queue(listener: Any) -> None:

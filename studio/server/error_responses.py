@@ -18,46 +18,27 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from studio.errors import (
-    BadInput,
-    Cancelled,
-    Conflict,
-    DiskFull,
-    EditConflict,
-    EngineBusy,
-    FileDamaged,
-    FormatNewer,
-    ModelUnavailable,
-    NoRoom,
-    NotAllowed,
-    NotFound,
-    OutOfMemory,
-    ScriptError,
-    SetupFailed,
-    SpeechFailed,
-    StorageFailed,
-    StudioError,
-)
+from studio import errors
 from studio.storage.disk import is_full_error
 
 log = logging.getLogger(__name__)
 
-_STATUS: tuple[tuple[type[StudioError], int], ...] = (
-    (BadInput, 400),
-    (NotAllowed, 403),
-    (NotFound, 404),
-    (Conflict, 409),
-    (Cancelled, 409),
-    (EngineBusy, 429),
-    (OutOfMemory, 500),
-    (SpeechFailed, 422),  # a text that a voice can't speak is the caller's
-    (ModelUnavailable, 503),
-    (SetupFailed, 503),
-    (FileDamaged, 409),
-    (FormatNewer, 409),
-    (DiskFull, 507),
-    (NoRoom, 507),
-    (StorageFailed, 503),
+_STATUS: tuple[tuple[type[errors.StudioError], int], ...] = (
+    (errors.BadInput, 400),
+    (errors.NotAllowed, 403),
+    (errors.NotFound, 404),
+    (errors.Conflict, 409),
+    (errors.Cancelled, 409),
+    (errors.EngineBusy, 429),
+    (errors.OutOfMemory, 500),
+    (errors.SpeechFailed, 422),  # a text that a voice can't speak is the caller's
+    (errors.ModelUnavailable, 503),
+    (errors.SetupFailed, 503),
+    (errors.FileDamaged, 409),
+    (errors.FormatNewer, 409),
+    (errors.DiskFull, 507),
+    (errors.NoRoom, 507),
+    (errors.StorageFailed, 503),
 )
 
 _MAX_PLACE_CHARS = 100
@@ -124,31 +105,31 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
 """The errors that any operation under `/v1` may answer with, for its OpenAPI document."""
 
 
-def status_of(error: StudioError) -> int:
+def status_of(error: errors.StudioError) -> int:
     """The HTTP status of an error."""
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
-def error_body(error: StudioError) -> dict[str, Any]:
+def error_body(error: errors.StudioError) -> dict[str, Any]:
     """An error in the studio's shape, for its own routes."""
-    line = error.line if isinstance(error, ScriptError) else None
+    line = error.line if isinstance(error, errors.ScriptError) else None
     body = _studio_error(str(error), type(error).__name__, line)
-    if isinstance(error, EditConflict):
+    if isinstance(error, errors.EditConflict):
         body |= {"rev": error.rev, "conflicts": error.conflicts}
     return body
 
 
-def speech_error_body(error: StudioError) -> dict[str, Any]:
+def speech_error_body(error: errors.StudioError) -> dict[str, Any]:
     """An error in OpenAI's shape, for the routes under `/v1`."""
     code = type(error).__name__
     return _speech_error(str(error), status_of(error), param=error.param, code=code)
 
 
-def response_for_error(path: str, error: StudioError) -> Response:
+def response_for_error(path: str, error: errors.StudioError) -> Response:
     """The response to a request for a path that failed with an error of the studio."""
     body = speech_error_body(error) if _is_speech(path) else error_body(error)
     headers: dict[str, str] = {}
-    if isinstance(error, EngineBusy):
+    if isinstance(error, errors.EngineBusy):
         headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
     return PlainJson(body, status_of(error), headers=headers)
 
@@ -167,9 +148,15 @@ def error_response(
     return PlainJson(body, status, headers=headers)
 
 
+def busy_response(path: str, message: str, retry_after_s: int) -> Response:
+    """The response to a request for which there is no place now."""
+    headers = {"Retry-After": str(retry_after_s)}
+    return error_response(path, 429, message, kind="EngineBusy", headers=headers)
+
+
 async def answer_error(request: Request, error: Exception) -> Response:
     """Exception handler for `StudioError`."""
-    assert isinstance(error, StudioError)
+    assert isinstance(error, errors.StudioError)
     return response_for_error(request.url.path, error)
 
 
@@ -244,7 +231,7 @@ async def answer_refused_by_system(request: Request, error: Exception) -> Respon
         raise error
     log.error("%s: %s", request.url.path, error, exc_info=error)
     reason = error.strerror or os.strerror(error.errno or 0)
-    kind = DiskFull if is_full_error(error) else StorageFailed
+    kind = errors.DiskFull if is_full_error(error) else errors.StorageFailed
     failure = kind(f"The system refused this: {reason}. Try again later.")
     return response_for_error(request.url.path, failure)
 
@@ -272,7 +259,7 @@ async def answer_left(_request: Request, _error: Exception) -> Response:
 Handlers = dict[Any, Callable[[Request, Any], Coroutine[Any, Any, Response]]]
 
 _COMMON: Handlers = {
-    StudioError: answer_error,
+    errors.StudioError: answer_error,
     ClientDisconnect: answer_left,
     OSError: answer_refused_by_system,
     RequestValidationError: answer_invalid,

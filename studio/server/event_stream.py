@@ -7,6 +7,7 @@ fifty open pages cost the server.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -34,15 +35,10 @@ class EventStream(StreamingResponse):
             await super().stream_response(send)
 
 
-def encode_event(data: str, seq: int | None = None) -> bytes:
-    """An event as it is sent.
-
-    Args:
-        data: Without line breaks, as JSON is.
-        seq: The number with which a reader comes back; None for an event that has none.
-    """
+def encode_event(body: object, seq: int | None = None) -> bytes:
+    """An event that holds JSON as it is sent, with the number with which a reader comes back."""
     numbered = "" if seq is None else f"id: {seq}\n"
-    return f"data: {data}\n{numbered}\n".encode()
+    return f"data: {json.dumps(body)}\n{numbered}\n".encode()
 
 
 async def is_woken(event: asyncio.Event) -> bool:

@@ -52,11 +52,7 @@ class McpEndpoint:
         self._running: asyncio.Task[None] | None = None
 
     async def answer(self, request: Request) -> Response:
-        """Answer a message of a client.
-
-        Raises:
-            ModelUnavailable: The package isn't installed.
-        """
+        """Answer a message of a client."""
         if request.method != "POST":
             # No stream that the server begins, nor a session to delete.
             return PlainTextResponse(_FOR_PEOPLE, 405, {"Allow": "POST"})

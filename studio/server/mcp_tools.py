@@ -17,7 +17,6 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import ConfigDict, Field, ValidationError
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
 
 from studio import __version__
 from studio.audio.formats import FileSuffix
@@ -253,16 +252,13 @@ class McpTools:
         # The arguments are checked below, in words for whoever sent them.
         self._server.call_tool(validate_input=False)(self._call)
         self._manager = StreamableHTTPSessionManager(app=self._server, stateless=True)
+        self.handle = self._manager.handle_request  # an ASGI application
 
     async def run(self, up: asyncio.Future[None]) -> None:
         """Run until it is cancelled; `up` gets its result once messages can be handled."""
         async with self._manager.run():
             up.set_result(None)
             await asyncio.Event().wait()
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a message, as an ASGI application."""
-        await self._manager.handle_request(scope, receive, send)
 
     def describe(self) -> list[dict[str, Any]]:
         """The tools as Gradio's page lists them."""

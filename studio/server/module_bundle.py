@@ -63,10 +63,7 @@ def bundle_modules(sources: Mapping[str, str], entry: str, *, map_name: str) -> 
 
 
 def locate_modules(code: str) -> list[tuple[int, str]]:
-    """Find where each module begins in a bundle, for tools that count coverage by offset.
-
-    Args:
-        code: A bundle's script.
+    """Find where each module of a bundle begins, for tools that count coverage by offset.
 
     Returns:
         Offset and path, in order.

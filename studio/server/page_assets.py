@@ -96,11 +96,7 @@ class PageAssets:
     """The files below `assets/`, and the page's links to them."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the scripts and styles.
-
-        Args:
-            folder: Holds `page/` with the scripts and `page/styles/`.
-        """
+        """Read the scripts in `page/` and the styles in `page/styles/` of a folder."""
         self.folder = folder
         self._page = folder / "page"
         self._modules = sorted(self._page.rglob("*.js"))
@@ -166,21 +162,13 @@ class PageAssets:
     def language_script(self, folder: str) -> str:
         """The script that asks for the texts of the browser's language, or the chosen one.
 
-        Args:
-            folder: Where a page finds the texts, as an expression of the script.
+        `folder` says where a page finds the texts, as an expression of the script.
         """
         known = json.dumps(["en", *(path.stem for path in self._catalogues)])
         return _LANGUAGE_SCRIPT % {"known": known, "folder": folder}
 
     def texts(self, language: str) -> str | None:
-        """The script that holds the page's and the studio's texts in a language.
-
-        Args:
-            language: A code of two letters.
-
-        Returns:
-            None where there are none.
-        """
+        """The script that holds the texts of a language, by its code; None where there are none."""
         catalogues = (("texts", self._catalogues), ("server", self._server_catalogues))
         texts = {
             name: json.loads(_read(path))
@@ -254,10 +242,6 @@ def link_page(routes: Iterable[BaseRoute], links: str) -> None:
     """Put links into the HTML of the page, which is Gradio's route, before Gradio's own scripts.
 
     Gradio's `head` enters the page by script only: on a slow link a second after the first bytes.
-
-    Args:
-        routes: All of the server's; the page's route is changed.
-        links: HTML for the head.
     """
     at_root = (one for one in routes if isinstance(one, Route) and one.path == "/")
     page = next(one for one in at_root if "GET" in (one.methods or ()))

@@ -6,18 +6,17 @@ The routes' dependencies are here too: the studio of a request, and the key of t
 from __future__ import annotations
 
 import asyncio
-import hmac
 import re
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import partial
+from functools import cached_property, partial
 from typing import Annotated, Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends, Request
 from fastapi.routing import iter_route_contexts
 from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute, Mount, compile_path
@@ -189,7 +188,7 @@ _MAX_SEGMENT_BYTES = 255
 """The most that file systems take for a name; looking up a longer one is an error."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeclaredRoute:
     """A route of the studio with its policy.
 
@@ -197,14 +196,23 @@ class DeclaredRoute:
         path: From the root, with its parameters in braces.
         methods: None if it takes any method.
         policy: None if it declares none.
+        holder: The route of the server that leads to it: itself, a router or a mount.
     """
 
     path: str
     methods: frozenset[str] | None
     policy: RoutePolicy | None
+    holder: BaseRoute
 
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return compile_path(self.path)[0]
 
-_Own = tuple[re.Pattern[str], frozenset[str] | None, RoutePolicy, str]
+    def takes(self, method: str, path: str) -> bool:
+        """Whether it is the route of a request; else another one may be."""
+        is_method = self.methods is None or method in self.methods
+        return is_method and self.pattern.match(path) is not None
+
 
 _FOREIGN_WORDS = frozenset(
     re.findall(r"[\w.=-]{2,}", " ".join(row[1] for row in _FOREIGN_ROUTES).replace("\\.", "."))
@@ -212,7 +220,7 @@ _FOREIGN_WORDS = frozenset(
 """What stands in paths of the foreign routes; the rest of such a path is the caller's."""
 
 
-def area_of(path: str) -> tuple[str, ...]:
+def _area_of(path: str) -> tuple[str, ...]:
     """The first two segments of a path, which no route of the studio has as parameters."""
     return tuple(path.split("/", 3)[1:3])
 
@@ -222,14 +230,9 @@ class RoutePolicies:
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:
         self.routes = tuple(list_declared(routes))
-        self._own: dict[tuple[str, ...], list[_Own]] = {}
+        self._own: dict[tuple[str, ...], list[DeclaredRoute]] = {}
         for one in self.routes:
-            pattern = compile_path(one.path)[0]
-            own = (pattern, one.methods, one.policy or UNDECLARED, one.path)
-            self._own.setdefault(area_of(one.path), []).append(own)
-        self._foreign = [
-            (methods, re.compile(pattern), policy) for methods, pattern, policy in _FOREIGN_ROUTES
-        ]
+            self._own.setdefault(_area_of(one.path), []).append(one)
 
     def find(self, method: str, path: str) -> RoutePolicy | None:
         """The policy of a request; None if there is no route.
@@ -246,38 +249,40 @@ class RoutePolicies:
             return next(
                 (
                     policy
-                    for methods, pattern, policy in self._foreign
-                    if method in methods and pattern.fullmatch(path)
+                    for methods, pattern, policy in _FOREIGN_ROUTES
+                    if method in methods and re.fullmatch(pattern, path)
                 ),
                 None,
             )
         found = self._find_own(method, path)
-        return found and found[2]
+        return None if found is None else found.policy or UNDECLARED
 
     def template_of(self, method: str, path: str) -> str:
         """The path of a request's route, with a brace for each part that the caller chose."""
         if not self.find(method, path):
             return "unknown"
         if found := self._find_own(method, path):
-            return found[3]
+            return found.path
         parts = path.split("/")
         return "/".join(one if not one or one in _FOREIGN_WORDS else "{}" for one in parts)
 
-    def _find_own(self, method: str, path: str) -> _Own | None:
+    def find_route(self, method: str, path: str) -> DeclaredRoute | None:
+        """The first route of the studio that has a request's path and method."""
+        own = self._own.get(_area_of(path), ())
+        return next((one for one in own if one.takes(method, path)), None)
+
+    def _find_own(self, method: str, path: str) -> DeclaredRoute | None:
         """As Starlette's router chooses: the first full match, else the first match of the path.
 
         It redirects to the path with or without the slash.
         """
-        by_path = None
         for asked in (path, path[:-1] if path.endswith("/") else f"{path}/"):
-            for one in self._own.get(area_of(asked), ()):
-                if one[0].match(asked):
-                    if one[1] is None or method in one[1]:
-                        return one
-                    by_path = by_path or one
-            if by_path is not None:
-                break
-        return by_path
+            of_path = [
+                one for one in self._own.get(_area_of(asked), ()) if one.pattern.match(asked)
+            ]
+            if of_path:
+                return self.find_route(method, asked) or of_path[0]
+        return None
 
 
 def policy_of(scope: Scope) -> RoutePolicy:
@@ -292,18 +297,25 @@ def keep_policy(scope: Scope, policy: RoutePolicy) -> None:
     scope[_DECLARED] = policy
 
 
-def list_declared(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[DeclaredRoute]:
+def list_declared(routes: Iterable[BaseRoute]) -> Iterator[DeclaredRoute]:
     """The studio's own routes, including those of mounted applications."""
-    for route in iter_route_contexts(list(routes)):
+    for holder in routes:
+        yield from _list_held([holder], "", holder)
+
+
+def _list_held(
+    routes: Sequence[BaseRoute], prefix: str, holder: BaseRoute
+) -> Iterator[DeclaredRoute]:
+    for route in iter_route_contexts(routes):
         path = f"{prefix}{route.path}"
         if isinstance(route.route, Mount):
             if route.route.routes:
-                yield from list_declared(route.route.routes, path)
+                yield from _list_held(route.route.routes, path, holder)
             elif path.startswith(_OWN):
-                yield DeclaredRoute(f"{path}/{{path:path}}", None, _read(route.route.app))
+                yield DeclaredRoute(f"{path}/{{path:path}}", None, _read(route.route.app), holder)
         elif path.startswith(_OWN):
             methods = None if route.methods is None else frozenset(route.methods)
-            yield DeclaredRoute(path, methods, _read(route.endpoint))
+            yield DeclaredRoute(path, methods, _read(route.endpoint), holder)
 
 
 def _read(endpoint: Callable[..., Any] | None) -> RoutePolicy | None:
@@ -347,15 +359,11 @@ def spend_upload(request: Request, count: int = 1) -> None:
         visitor.rate_limits.spend_upload(count)
 
 
-def studio_of_request(request: Request) -> Studio:
+async def _request_studio(request: Request) -> Studio:
     """The studio that `current_studio` found."""
     studio = request.state.studio
     assert isinstance(studio, Studio)
     return studio
-
-
-async def _request_studio(request: Request) -> Studio:
-    return studio_of_request(request)
 
 
 StudioDep = Annotated[Studio, Depends(_request_studio)]
@@ -379,33 +387,7 @@ class PerStudio(Generic[T]):
             return self._made[studio]
 
 
-def holds_key(request: HTTPConnection, key: str) -> bool:
-    """Whether a request carries the key, compared in constant time."""
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    is_same = hmac.compare_digest(given.strip().encode(), key.encode())
-    return scheme.lower() == "bearer" and is_same
-
-
-Guard = Callable[[Request], Awaitable[None]]
-"""A dependency that refuses a request by raising; `async`, so that it needs no thread."""
-
-
-def key_guard(key: str | None, otherwise: Guard) -> Guard:
-    """A dependency that requires the key if the studio has one, and otherwise the page's sign-in.
-
-    Args:
-        key: None if the studio has none.
-        otherwise: Refuses a request that isn't signed in to the page.
-    """
-
-    async def check(request: Request) -> None:
-        if key is None:
-            await otherwise(request)
-        elif not holds_key(request, key):
-            raise HTTPException(
-                401,
-                "Incorrect API key provided; send Authorization: Bearer and the studio's key.",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-
-    return check
+def given_key(asks: HTTPConnection) -> str | None:
+    """The key that a request carries; None if there is none."""
+    scheme, _, given = asks.headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else None

@@ -1,4 +1,7 @@
-"""What programs call by Gradio's client and by MCP: speech, scenes and voices as files."""
+"""What programs call by Gradio's client and by MCP: speech, scenes and voices as files.
+
+And the routes of the files themselves: recordings that are uploaded, and audio that is fetched.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from fastapi import APIRouter, File, UploadFile
+from fastapi.responses import FileResponse
 
 from studio.audio.encode import parse_format
 from studio.audio.formats import AudioFormat
@@ -18,7 +24,9 @@ from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.model import Dialog, Notice, Speech, clean_name, paragraph
 from studio.engine.job import Job, JobState, build_scene
 from studio.errors import BadInput, Cancelled
-from studio.server.transfers import mastering_of
+from studio.server.middleware.gradio_calls import RECORDING
+from studio.server.policies import StudioDep
+from studio.server.transfers import mastering_of, store_upload
 from studio.server.v1.catalog_api import voice_cards
 from studio.server.v1.speech_bodies import backend_for, named_voice
 from studio.services.line_checks import check_settings
@@ -169,3 +177,26 @@ class ProgramCalls:
 
 def _say_notice(notice: Notice) -> str:
     return f"Line {notice.line_number}: {notice.message}" if notice.line_number else notice.message
+
+
+_MAX_FILES = 5
+
+# They stand at the addresses of Gradio's own routes, which would put the files of all callers into
+# one folder, and show whatever lies there to everybody.
+gradio_file_routes = APIRouter(prefix="/gradio_api")
+
+
+@gradio_file_routes.post("/upload")
+def upload(
+    studio: StudioDep, files: Annotated[list[UploadFile], File(max_length=_MAX_FILES)]
+) -> list[str]:
+    """Store recordings; each is named by what stands for it in a call."""
+    return [f"{RECORDING}{store_upload(studio, one, one.filename or 'recording')}" for one in files]
+
+
+@gradio_file_routes.get("/file=spoken/{key}/{name}", response_class=FileResponse)
+def spoken_file(studio: StudioDep, key: str, name: str) -> FileResponse:
+    """Fetch audio that a function made; `name` is for people."""
+    made = studio.spoken_files.find(key)
+    headers = {"Cache-Control": "private, no-store"}
+    return FileResponse(made.path, media_type=made.media_type, headers=headers)

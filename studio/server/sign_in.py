@@ -5,40 +5,29 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
-class LoginForm(Protocol):
-    """The page's login form."""
+def is_signed_in(server: Any, asks: HTTPConnection) -> bool:
+    """Whether a request has a token of Gradio's login form, or there is no form.
 
-    def is_signed_in(self, server: FastAPI, asks: HTTPConnection) -> bool:
-        """Whether a request is signed in, or needn't be."""
-        ...
-
-    def sign_in(self, server: FastAPI) -> str | None:
-        """A new sign-in as a cookie; None if there is no form."""
-        ...
+    Gradio's server keeps the tokens; one that isn't Gradio's has no form.
+    """
+    return getattr(server, "auth", None) is None or holds_token(server, asks)
 
 
-class GradioForm:
-    """Gradio's login form; Gradio's server keeps its tokens."""
-
-    def is_signed_in(self, server: Any, asks: HTTPConnection) -> bool:
-        """Whether a request has a token of the form, or there is no form."""
-        return server.auth is None or holds_token(server, asks)
-
-    def sign_in(self, server: Any) -> str | None:
-        """Create a token as the form does, without a password."""
-        if not isinstance(server.auth, dict):
-            return None
-        token = secrets.token_urlsafe(24)
-        server.tokens[token] = next(iter(server.auth))
-        return f"{_plain_cookie(server)}={token}; Path=/; HttpOnly; SameSite=Lax"
+def sign_in(server: Any) -> str | None:
+    """A new sign-in as a cookie, made as the form does without a password; None without a form."""
+    if not isinstance(getattr(server, "auth", None), dict):
+        return None
+    token = secrets.token_urlsafe(24)
+    server.tokens[token] = next(iter(server.auth))
+    return f"{_plain_cookie(server)}={token}; Path=/; HttpOnly; SameSite=Lax"
 
 
 def holds_token(server: Any, asks: HTTPConnection) -> bool:

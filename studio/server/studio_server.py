@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import hmac
 import os
 import sys
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
@@ -25,18 +27,16 @@ from studio.cli.serve import ServeArguments
 from studio.dialog.script import parse_script
 from studio.errors import NotAllowed
 from studio.server.announcement import announced
-from studio.server.connections import BoundedServer, SpaceServer, most_connections
-from studio.server.direct_route import DirectRoute
+from studio.server.connections import PRIVATE_NETWORKS, BoundedServer, most_connections
 from studio.server.error_responses import HANDLERS, error_response
+from studio.server.gradio_functions import offer_functions
 from studio.server.interrupt import end_in_time, wait_for_interrupt
-from studio.server.log_limit import limit_logs
 from studio.server.mcp_endpoint import is_installed as has_mcp
-from studio.server.middleware.admission import ConcurrencyLimitMiddleware
+from studio.server.middleware.access_log import limit_logs
+from studio.server.middleware.admission import ConcurrencyLimitMiddleware, JsonBoundsMiddleware
 from studio.server.middleware.gradio_calls import GradioCallMiddleware, is_call
-from studio.server.middleware.json_bodies import JsonBoundsMiddleware
 from studio.server.middleware.login_limit import KeyLimit, LoginLimit
 from studio.server.middleware.origin_guard import OriginGuard
-from studio.server.middleware.places import StreamLimitMiddleware
 from studio.server.middleware.security import SecurityMiddleware
 from studio.server.middleware.visitors import VisitorMiddleware, studio_of_visitor, token_of
 from studio.server.page_assets import PageAssets, link_page
@@ -45,13 +45,12 @@ from studio.server.policies import (
     RequestClass,
     RoutePolicies,
     StudioOf,
-    holds_key,
-    key_guard,
+    given_key,
     policy_of,
 )
 from studio.server.program_calls import ProgramCalls
-from studio.server.route_table import gradio_routes, service_routes, studio_routes
-from studio.server.sign_in import GradioForm, LoginForm, OpenStreams, holds_token, sign_out
+from studio.server.route_table import DirectRoute, gradio_routes, service_routes, studio_routes
+from studio.server.sign_in import OpenStreams, holds_token, is_signed_in, sign_in, sign_out
 from studio.services.studio import Studio
 from studio.setup.models_install import SetupReport
 from studio.sharing.quota import VisitLimits
@@ -59,7 +58,6 @@ from studio.sharing.reviews import ReviewLinks
 from studio.sharing.sessions import VisitorSessions
 from studio.storage.workspace import ASSETS, WorkspaceUse, remove_temp_files
 from studio.ui.blocks import create_ui, launch_look
-from studio.ui.gradio_functions import offer_functions
 
 if sys.platform != "win32":
     import resource
@@ -75,14 +73,12 @@ class ServerEntry:
         sessions: The visitors'; None if everybody works in the owner's studio.
         reviews: The review links; None where there are no visitors.
         api_key: The key that programs send; None if there is none.
-        form: Where people sign in.
         framed_by_hub: Whether the page is shown in a frame of Hugging Face's.
         prefix: The path under which a reverse proxy has the studio; "" for the root.
     """
 
     studio: Studio
     hosts: OriginGuard
-    form: LoginForm
     sessions: VisitorSessions | None = None
     reviews: ReviewLinks | None = None
     api_key: str | None = field(default=None, repr=False)
@@ -95,8 +91,19 @@ class ServerEntry:
 
     async def require_login(self, request: Request) -> None:
         """Refuse a request that isn't signed in, if there is a login form."""
-        if not self.form.is_signed_in(_server_of(request), request):
+        if not is_signed_in(_server_of(request), request):
             raise HTTPException(401, "Sign in first.")
+
+    async def require_key(self, request: Request) -> None:
+        """Refuse a request without the key; without a sign-in where the studio has no key."""
+        if self.api_key is None:
+            await self.require_login(request)
+        elif not self.has_key(request):
+            raise HTTPException(
+                401,
+                "Incorrect API key provided; send Authorization: Bearer and the studio's key.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
 
     async def require_key_or_login(self, request: Request) -> None:
         """Refuse a request that has neither the key nor a sign-in that is needed."""
@@ -110,21 +117,16 @@ class ServerEntry:
             app = VisitorMiddleware(
                 app,
                 self.sessions,
-                signed_in=lambda asks: self.form.is_signed_in(server, asks),
-                sign_in=lambda: self.form.sign_in(server),
+                signed_in=lambda asks: is_signed_in(server, asks),
+                sign_in=lambda: sign_in(server),
                 is_owner=self.has_key,
                 framed=self.framed_by_hub,
             )
         app = ConcurrencyLimitMiddleware(
             LoginLimit(KeyLimit(app, self.has_key) if self.api_key else app),
+            most_streams=most_connections() * 2 // 3,  # a third is left for what ends soon
+            is_owner=self._is_owner,
             is_stranger=lambda asks: self._is_stranger(asks, server),
-        )
-        # A third of the connections is left for requests that end soon. Guests can't take the last
-        # place from the owner, and whoever isn't signed in takes none.
-        app = StreamLimitMiddleware(
-            app,
-            most_connections() * 2 // 3,
-            is_exempt=lambda asks: self._is_owner(asks) or self._is_stranger(asks, server),
         )
         policies = RoutePolicies(server.routes)
         return SecurityMiddleware(
@@ -140,11 +142,14 @@ class ServerEntry:
     def _is_stranger(self, asks: HTTPConnection, server: FastAPI) -> bool:
         """Whether a request needs the key or a sign-in and has neither."""
         is_guarded = policy_of(asks.scope).access in {Access.GUEST, Access.OWNER}
-        return is_guarded and not (self.has_key(asks) or self.form.is_signed_in(server, asks))
+        return is_guarded and not (self.has_key(asks) or is_signed_in(server, asks))
 
     def has_key(self, asks: HTTPConnection) -> bool:
         """Whether a request has the owner's key."""
-        return self.api_key is not None and holds_key(asks, self.api_key)
+        given = given_key(asks)
+        if self.api_key is None or given is None:
+            return False
+        return hmac.compare_digest(given.encode(), self.api_key.encode())
 
 
 def _server_of(request: Request) -> FastAPI:
@@ -251,7 +256,6 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
     """Gradio's server with the studio's routes and middleware."""
 
     def __init__(self, entry: ServerEntry, setup: SetupReport) -> None:
-        guard = key_guard(entry.api_key, entry.require_login)
         self.page_assets = PageAssets(ASSETS)
         super().__init__(
             routes=[
@@ -260,12 +264,13 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
                     entry.studio_of,
                     setup,
                     guard=entry.require_login,
-                    assets=ASSETS,
                     reviews=entry.reviews,
                 ),
-                *service_routes(entry.studio, entry.studio_of, guard=guard),
+                *service_routes(entry.studio, entry.studio_of, guard=entry.require_key),
                 *gradio_routes(
-                    entry.studio_of, guard=guard, key_or_sign_in=entry.require_key_or_login
+                    entry.studio_of,
+                    guard=entry.require_key,
+                    key_or_sign_in=entry.require_key_or_login,
                 ),
             ],
             exception_handlers={
@@ -300,7 +305,7 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
         return (
             scope["type"] == "http"
             and (scope["path"].startswith("/gradio_api/heartbeat/") or is_call(scope["path"]))
-            and not self._entry.form.is_signed_in(self, HTTPConnection(scope))
+            and not is_signed_in(self, HTTPConnection(scope))
         )
 
     def _ends_with_sign_in(self, scope: Scope) -> bool:
@@ -319,10 +324,6 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
 
 class _Server(BoundedServer, http_server.Server):  # type: ignore[misc]  # Gradio's is untyped
     """Gradio's server with bounded connections."""
-
-
-class _SpaceServer(SpaceServer, http_server.Server):  # type: ignore[misc]  # as above
-    """The same on a Space."""
 
 
 async def _answer_unknown(request: Request, error: Exception) -> Response:
@@ -353,7 +354,6 @@ def _build_entry(
     return ServerEntry(
         studio=studio,
         hosts=OriginGuard(arguments.host, config.all_hosts, is_local=arguments.is_local),
-        form=GradioForm(),
         sessions=sessions,
         reviews=ReviewLinks(studio) if sessions is not None else None,
         api_key=config.api_key,
@@ -367,7 +367,9 @@ def _launch(page: Blocks, arguments: ServeArguments, server: StudioServer) -> No
     # Gradio's own are 1 and 10 ms, at which an idle studio takes 4 % of a processor.
     page._queue.sleep_when_free, page._queue.progress_update_sleep_when_free = _GRADIO_POLLS_S
     # Gradio takes no settings for its server, so it gets the studio's.
-    http_server.Server = _SpaceServer if arguments.config.is_space else _Server
+    # Visitors of a Space all come through the platform's proxies.
+    proxies = PRIVATE_NETWORKS if arguments.config.is_space else None
+    http_server.Server = partial(_Server, proxies=proxies)
     page.launch(
         server_name=arguments.host,
         server_port=arguments.port,

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
 
 import anyio.from_thread
-from fastapi import Request
+from fastapi import Request, UploadFile
 from fastapi.responses import FileResponse, Response
 from pydantic import Field
 from starlette.background import BackgroundTask
@@ -24,6 +24,7 @@ from studio.audio.export import OnProgress
 from studio.audio.formats import AudioFormat
 from studio.audio.mastering import MAX_LUFS, MIN_LUFS, Mastering, parse_target
 from studio.errors import Cancelled
+from studio.server.policies import UPLOAD_BYTES
 from studio.services.studio import Studio
 from studio.storage.workspace import EXPORTS, ensure_writable
 
@@ -56,6 +57,15 @@ async def receive(
         yield arriving.finish()
 
 
+def store_upload(studio: Studio, file: UploadFile, name: str) -> str:
+    """Store a recording of a form; returns its id."""
+    uploads = studio.voices.uploads
+    with uploads.open_writer(max_bytes=UPLOAD_BYTES) as arriving:
+        while chunk := file.file.read(1 << 20):
+            arriving.write(chunk)
+        return uploads.add(arriving.finish(), name).upload_id
+
+
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Await work, and cancel it when the client disconnects.
 
@@ -85,13 +95,8 @@ def make_file(
     """Respond with a file that `write` makes, and delete it afterwards.
 
     The file is in the workspace, because the system's temporary folder may be in memory. If the
-    process ends before the response does, the next start deletes the file.
-
-    Args:
-        studio: Its workspace holds the file.
-        file_name: Its temporary name; the suffix may choose a format.
-        write: Writes to a path that doesn't exist yet.
-        options: Options of the `FileResponse`.
+    process ends before the response does, the next start deletes the file. `write` gets a path that
+    doesn't exist yet, whose suffix may choose a format.
     """
     exports = ensure_writable(studio.options.workspace / EXPORTS)
     folder = tempfile.TemporaryDirectory(prefix="export-", dir=exports)

@@ -21,7 +21,7 @@ from studio.backends.registry import first_voices
 from studio.backends.sherpa.own_voices import OWN_SUFFIXES, add_voices, remove_voice
 from studio.backends.sherpa.public_voices import VoiceDownload, read_public_voices
 from studio.dialog.model import Dialog
-from studio.engine.engine import Engine, ManagedEngine
+from studio.engine.engine import Engine, SpeechEngine
 from studio.engine.event_log import StateChange
 from studio.engine.job import Job
 from studio.engine.model_manager import EvictionPolicy
@@ -96,7 +96,7 @@ class Studio:
     def __init__(
         self,
         options: StudioOptions,
-        engine: ManagedEngine,
+        engine: SpeechEngine,
         disk_quota: DiskQuota | None = None,
         *,
         aligner: WordAligner | None = None,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+
+from cachetools import LRUCache
 
 from studio.dialog.planning import SilenceSegment, SpeechSegment
 from studio.engine.job import Job
@@ -104,14 +105,7 @@ class RateLimits:
         whose: str = "one visitor",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start with full buckets.
-
-        Args:
-            limits: Of one visitor.
-            share: How many times these are had.
-            whose: Who has them, for messages.
-            clock: Monotonic seconds.
-        """
+        """Start with full buckets of `share` times the limits; messages name `whose` they are."""
 
         def bucket(size: int, period_s: float) -> TokenBucket:
             return TokenBucket(size * share, size * share / period_s, clock=clock)
@@ -191,8 +185,8 @@ class SharedLimits:
         )
         # Guards the tables.
         self._lock = threading.Lock()
-        self._of_networks: OrderedDict[str, RateLimits] = OrderedDict()
-        self._newcomers: OrderedDict[str | None, RateLimits] = OrderedDict()
+        self._of_networks: LRUCache[str, RateLimits] = LRUCache(_MOST_NETWORKS)
+        self._newcomers: LRUCache[str | None, RateLimits] = LRUCache(_MOST_NETWORKS)
 
     def of_network(self, network: str | None) -> tuple[RateLimits, ...]:
         """What a visitor of an address is charged with besides the visitor's own limits.
@@ -202,34 +196,24 @@ class SharedLimits:
         if network is None:
             return (self.total,)
         with self._lock:
-            found = self._of_networks.pop(network, None) or RateLimits(
-                self._limits,
-                share=self._limits.address_share,
-                whose="the visitors of one address",
-                clock=self._clock,
-            )
-            _keep_last(self._of_networks, network, found)
-        return (found, self.total)
+            if network not in self._of_networks:
+                self._of_networks[network] = RateLimits(
+                    self._limits,
+                    share=self._limits.address_share,
+                    whose="the visitors of one address",
+                    clock=self._clock,
+                )
+            return (self._of_networks[network], self.total)
 
     def of_newcomers(self, network: str | None) -> RateLimits:
         """What all new visitors of an address share until their cookies come back."""
         wider = self.of_network(network)
         with self._lock:
-            found = self._newcomers.pop(network, None) or RateLimits(
-                self._limits, clock=self._clock
-            )
+            if network not in self._newcomers:
+                self._newcomers[network] = RateLimits(self._limits, clock=self._clock)
+            found = self._newcomers[network]
             found.wider = wider
-            _keep_last(self._newcomers, network, found)
         return found
-
-
-K = TypeVar("K")
-
-
-def _keep_last(table: OrderedDict[K, RateLimits], key: K, limits: RateLimits) -> None:
-    table[key] = limits
-    if len(table) > _MOST_NETWORKS:
-        table.popitem(last=False)
 
 
 class VisitorsDisk:
@@ -242,7 +226,6 @@ class VisitorsDisk:
         self._lock = threading.Lock()
         self._held: dict[Path, tuple[str | None, int]] = {}
         self._sums: Counter[str | None] = Counter()
-        self._sum = 0
 
     def note(self, workspace: Path, network: str | None, held_bytes: int) -> None:
         """Remember a workspace's size, and the address of its last request."""
@@ -250,7 +233,6 @@ class VisitorsDisk:
             self._forget(workspace)
             self._held[workspace] = (network, held_bytes)
             self._sums[network] += held_bytes
-            self._sum += held_bytes
 
     def add_known(self, workspaces: Iterable[Path]) -> None:
         """Measure workspaces that nobody has used yet since the studio started."""
@@ -267,7 +249,6 @@ class VisitorsDisk:
 
     def _forget(self, workspace: Path) -> None:
         network, size_bytes = self._held.pop(workspace, (None, 0))
-        self._sum -= size_bytes
         self._sums[network] -= size_bytes
         if not self._sums[network]:
             del self._sums[network]
@@ -280,7 +261,7 @@ class VisitorsDisk:
             spare: A share of the limits that may be used beyond them.
         """
         with self._lock:
-            left = self._total_bytes * (1 + spare) - self._sum
+            left = self._total_bytes * (1 + spare) - self._sums.total()
             if network is not None:
                 of_address = self._of_address_bytes * (1 + spare) - self._sums[network]
                 left = min(left, of_address)
@@ -288,11 +269,7 @@ class VisitorsDisk:
 
 
 class VisitorQuota(DiskQuota):
-    """The disk quota of one visitor, within those of the address and of all visitors.
-
-    Attributes:
-        network: The address of the last request.
-    """
+    """The disk quota of one visitor, within those of the address and of all visitors."""
 
     def __init__(
         self,

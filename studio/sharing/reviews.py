@@ -91,9 +91,8 @@ class ReviewLinks:
         """Create a link to a project; returns it with its token, which is kept nowhere.
 
         Raises:
-            Conflict: There are too many links, or another studio holds the list.
+            Conflict: There are too many links.
             StorageFailed: It can't be saved; there is no link.
-            FormatNewer: A newer studio wrote the list.
         """
         token = secrets.token_urlsafe(24)
         link = ReviewLink(secrets.token_hex(6), project_id, _digest(token), self._clock())
@@ -153,9 +152,7 @@ class ReviewLinks:
 
         Raises:
             NotFound: The project has no such link.
-            Conflict: Another studio holds the list.
             StorageFailed: It can't be saved; the link is still open.
-            FormatNewer: A newer studio wrote the list.
         """
         with self._change():
             rest = {
@@ -179,16 +176,13 @@ class ReviewLinks:
         """Hold the locks for a change of the list as it is on the disk now."""
         with self._lock, storage_errors(self._path):
             try:
-                self._file_lock.acquire()
+                with self._file_lock:
+                    self._refresh()
+                    self._check_version()
+                    yield
             except Timeout as error:  # which is an OSError, too
                 message = "Another studio holds the list of review links. Try again."
                 raise Conflict(message) from error
-            try:
-                self._refresh()
-                self._check_version()
-                yield
-            finally:
-                self._file_lock.release()
 
     def _check_version(self) -> None:
         if self._newer is not None:

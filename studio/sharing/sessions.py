@@ -16,16 +16,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from studio.engine.engine import Engine, MeteredEngine
 from studio.errors import EngineBusy
 from studio.services.studio import Studio
-from studio.sharing.metered_engine import MeteredEngine
-from studio.sharing.quota import (
-    RateLimits,
-    SharedLimits,
-    VisitLimits,
-    VisitorQuota,
-    VisitorsDisk,
-)
+from studio.sharing.quota import RateLimits, SharedLimits, VisitLimits, VisitorQuota, VisitorsDisk
 from studio.storage.disk import DiskUsage, measure_folder
 from studio.storage.workspace import DiskQuota, remove_temp_files
 
@@ -205,12 +199,7 @@ class VisitorSessions:
     def find(self, token: str | None, network: str | None = None) -> VisitorSession | None:
         """The session of a token; None if no such token was ever issued.
 
-        Args:
-            token: From the browser.
-            network: The visitor's address, if it is known.
-
-        Raises:
-            EngineBusy: It isn't in memory, and there are too many sessions already.
+        `network` is the visitor's address, if it is known.
         """
         visitor = self.find_open(token)
         if visitor is not None or not token:
@@ -225,14 +214,7 @@ class VisitorSessions:
         return visitor
 
     def create(self, network: str | None = None) -> tuple[str, VisitorSession]:
-        """Create a session; returns it with its token.
-
-        Args:
-            network: The visitor's address, if it is known.
-
-        Raises:
-            EngineBusy: There are too many sessions already, and all are in use.
-        """
+        """Create a session; returns it with its token."""
         token = secrets.token_urlsafe(24)
         name = _folder_name(token)
         with self._lock:
@@ -313,9 +295,10 @@ class VisitorSessions:
 
     def _open_studio(self, quota: DiskQuota, workspace: Path, rate_limits: RateLimits) -> Studio:
         shared = self.owner.studio
+        assert isinstance(shared.engine, Engine), "the owner's"
         self._remove_temp_files(workspace)
         options = replace(shared.options, workspace=workspace, backend_name=shared.backend_name)
-        metered = MeteredEngine(shared.engine, rate_limits)
+        metered = MeteredEngine(shared.engine, rate_limits.spend_job)
         studio = Studio(options, metered, quota, aligner=shared.aligner)
         self._prepare(studio)
         return studio
@@ -335,6 +318,9 @@ class VisitorSessions:
 
         One in which nothing was done or whose cookie hasn't come back goes first, then the longest
         idle; `find` opens those again that have returned once.
+
+        Raises:
+            EngineBusy: All are in use.
         """
         known = (one.network for one in self._visitors.values() if one.network is not None)
         counts: Counter[str | None] = Counter(known)

@@ -245,12 +245,7 @@ _DECODER = json.JSONDecoder(parse_constant=_reject_number, parse_float=_parse_fi
 def list_folders(root: Path, *, links: bool = False) -> list[str]:
     """The names of the folders in a folder, in their order, without hidden ones.
 
-    Args:
-        root: The folder.
-        links: Whether links to folders count, too.
-
-    Raises:
-        OSError: It can't be read.
+    With `links`, links to folders count, too.
     """
     with os.scandir(root) as entries:
         return sorted(
@@ -281,21 +276,13 @@ def read_file(path: Path) -> bytes:
 
 
 def hash_file(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits.
-
-    Raises:
-        OSError: It can't be read.
-    """
+    """The SHA-256 of a file, in hexadecimal digits; raises as `open_file`."""
     with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def measure_checksum(path: Path) -> int:
-    """The CRC-32 of a file, which is read block by block.
-
-    Raises:
-        OSError: It can't be read.
-    """
+    """The CRC-32 of a file, which is read block by block; raises as `open_file`."""
     checksum = 0
     with open_file(path) as file:
         while block := file.read(_BLOCK_BYTES):

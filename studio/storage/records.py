@@ -83,13 +83,10 @@ class RecordFormat:
     def decode(self, data: bytes, *, by_hand: bool = False) -> Record:
         """Read a file's content as a record of the current version, without version and checksum.
 
-        Args:
-            data: The content.
-            by_hand: Whether people may edit such a file, so that its checksum isn't compared.
+        With `by_hand`, people may edit such a file, so that its checksum isn't compared.
 
         Raises:
             ValueError: It is malformed, or has changed since it was written.
-            FormatNewer: A newer studio wrote it.
         """
         data = restore_rows(data)
         if not by_hand:
@@ -184,10 +181,9 @@ def restore_rows(data: bytes) -> bytes:
 
 
 def check_sum(data: bytes) -> None:
-    """Check that a file is as it was written; those of the first studios have no checksum.
+    """Check that content, as `restore_rows` returns it, is as it was written.
 
-    Args:
-        data: Its content, as `restore_rows` returns it.
+    The files of the first studios have no checksum.
 
     Raises:
         ValueError: It has changed.

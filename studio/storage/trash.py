@@ -10,13 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from studio.errors import NotFound, StorageFailed
-from studio.storage.disk import (
-    Disk,
-    DiskUsage,
-    list_folders,
-    measure_folder,
-    storage_errors,
-)
+from studio.storage.disk import Disk, DiskUsage, list_folders, measure_folder, storage_errors
 from studio.storage.file_cache import StateCache, read_state, stat_or_none
 
 TRASH_RETENTION_S = 30 * 24 * 3600.0

@@ -88,12 +88,7 @@ _SPRITE = "icons.svg"
 
 
 def render_template(name: str, **values: object) -> str:
-    """Render a template of the page.
-
-    Args:
-        name: The file's name, such as "header.html"; it may include others.
-        values: The template's variables; HTML in them is escaped.
-    """
+    """Render a template of the page, which may include others; HTML in its variables is escaped."""
     return _environment().get_template(name).render(values)
 
 
@@ -123,9 +118,8 @@ def _icon_names() -> frozenset[str]:
 def create_ui(functions: Callable[[], None] | None = None) -> gr.Blocks:
     """Build the page's parts, which the modules of `assets/page/` fill.
 
-    Args:
-        functions: Registers functions for Gradio's client; here, as Gradio makes a whole server
-            each time that its Blocks are left.
+    `functions` registers functions for Gradio's client; here, as Gradio makes a whole server each
+    time that its Blocks are left.
     """
     with gr.Blocks(title="Tableread", analytics_enabled=False, fill_width=True) as page:
         _part("header.html", "part-model")
@@ -144,11 +138,7 @@ def create_ui(functions: Callable[[], None] | None = None) -> gr.Blocks:
 
 
 def launch_look(head: str) -> dict[str, Any]:
-    """Arguments of Gradio's `launch()`: the theme, the page's head, and what Gradio shows.
-
-    Args:
-        head: HTML that loads the page's styles and scripts.
-    """
+    """Arguments of Gradio's `launch()`: the theme, and the HTML that loads styles and scripts."""
     return {
         "theme": theme(),
         "head": head,

@@ -27,9 +27,7 @@ _OPTIONAL = "mcp"
 def quick_gradio_import() -> Iterator[None]:
     """Have Gradio, if it is first imported in the block, load neither pandas nor mcp.
 
-    It writes no stub files, either.
-
-    A Gradio without that function is imported as it is.
+    It writes no stub files, either. A Gradio without that function is imported as it is.
     """
     finder = _Finder()
     sys.meta_path.insert(0, finder)

@@ -18,15 +18,11 @@ from studio.server.route_table import studio_routes
 from studio.services.studio import Studio, StudioOptions
 from studio.setup.models_install import NothingToSetUp
 
-ROOT = Path(__file__).parents[2]
-
 
 def main(workspace: Path, port: int) -> None:
     with Studio.open(StudioOptions(workspace, "draft"), create) as studio:
         studio.projects.resume()
-        routes = studio_routes(
-            lambda _: studio, NothingToSetUp(), guard=lambda: None, assets=ROOT / "assets"
-        )
+        routes = studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None)
         app = FastAPI(routes=routes, exception_handlers={StudioError: answer_error})
         uvicorn.run(app, port=port, log_level="warning")
 

@@ -235,7 +235,7 @@ def test_the_page_and_healthz_say_that_a_render_waits(
     studio.projects._disk = disk
     routes = [
         *service_routes(studio, lambda _: studio, guard=lambda: None),
-        *studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None, assets=ASSETS),
+        *studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None),
     ]
     with TestClient(FastAPI(routes=routes)) as client:
         session = studio.projects.create("Scene", dialog_of(20))

@@ -23,16 +23,6 @@ from studio.sharing.sessions import VisitorSessions
 ASSETS = Path(__file__).parents[2] / "assets"
 
 
-class NoForm:
-    """Everybody may come in."""
-
-    def is_signed_in(self, *_: object) -> bool:
-        return True
-
-    def sign_in(self, _: object) -> None:
-        return None
-
-
 def front_of(
     studio: Studio,
     limits: VisitLimits | None = None,
@@ -46,7 +36,6 @@ def front_of(
     return ServerEntry(
         studio,
         OriginGuard("testserver"),
-        NoForm(),
         sessions=desks,
         reviews=reviews,
         api_key=key,
@@ -60,7 +49,6 @@ def routes_of(front: ServerEntry) -> FastAPI:
                 front.studio_of,
                 NothingToSetUp(),
                 guard=lambda: None,
-                assets=ASSETS,
                 reviews=front.reviews,
             ),
             *service_routes(front.studio, front.studio_of, guard=lambda: None),

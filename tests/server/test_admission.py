@@ -14,7 +14,6 @@ from studio.server.middleware.admission import (
     RequestBuffer,
     RequestQueue,
 )
-from studio.server.middleware.places import StreamLimitMiddleware
 from studio.server.policies import (
     UNDECLARED,
     Access,
@@ -290,7 +289,9 @@ async def test_one_address_cannot_take_all_by_other_cookies() -> None:
 async def test_streams_are_bounded_but_for_the_owner() -> None:
     app = Slow()
     stream = RoutePolicy(Access.GUEST, request_class=RequestClass.UNCOUNTED)
-    limit = StreamLimitMiddleware(app, 4, is_exempt=lambda asks: "owner" in asks.cookies)
+    limit = ConcurrencyLimitMiddleware(
+        app, most_streams=4, is_owner=lambda asks: "owner" in asks.cookies
+    )
 
     async def outermost(scope: Scope, receive: Receive, send: Send) -> None:
         keep_policy(scope, stream)

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from shared_studio import ASSETS
 from starlette.routing import BaseRoute, Match
 
-from studio.server.direct_route import DirectRoute
 from studio.server.policies import list_declared
-from studio.server.route_table import service_routes, studio_routes
+from studio.server.route_table import DirectRoute, service_routes, studio_routes
 from studio.services.studio import Studio
 from studio.setup.models_install import NothingToSetUp
 
@@ -20,7 +18,7 @@ from studio.setup.models_install import NothingToSetUp
 @pytest.fixture
 def routes(studio: Studio) -> list[BaseRoute]:
     return [
-        *studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None, assets=ASSETS),
+        *studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None),
         *service_routes(studio, lambda _: studio, guard=lambda: None),
     ]
 

@@ -271,7 +271,7 @@ def test_the_guard_is_asked_by_every_route_that_is_not_for_anybody(studio: Studi
         raise HTTPException(401)
 
     routes = [
-        *studio_routes(lambda _: studio, NothingToSetUp(), guard=refuse, assets=ASSETS),
+        *studio_routes(lambda _: studio, NothingToSetUp(), guard=refuse),
         *service_routes(studio, lambda _: studio, guard=refuse),
     ]
     client = TestClient(FastAPI(routes=routes))

@@ -8,7 +8,6 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -31,9 +30,8 @@ NASTY = ["<img src=x onerror=alert(1)>", "${7*7}", "{{x}}", "\\u{", "a/b", 'q"q'
 @pytest.fixture
 def client(studio: Studio) -> Iterator[httpx.Client]:
     """A client of a real server, since the stream of events has no end."""
-    assets = Path(__file__).parents[2] / "assets"
     app = FastAPI(
-        routes=studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None, assets=assets),
+        routes=studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None),
         exception_handlers={StudioError: answer_error},
     )
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", lifespan="off"))

@@ -207,9 +207,7 @@ def test_over_https_every_cookie_is_secure(below_path) -> None:
 
 def entry_below(studio: Studio, prefix: str) -> ServerEntry:
     whole = front_of(studio)
-    return ServerEntry(
-        studio, OriginGuard("testserver"), whole.form, sessions=whole.sessions, prefix=prefix
-    )
+    return ServerEntry(studio, OriginGuard("testserver"), sessions=whole.sessions, prefix=prefix)
 
 
 @pytest.mark.parametrize("path", ["", "/tts"])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
@@ -21,9 +20,8 @@ from studio.setup.models_install import NothingToSetUp
 
 
 def client_of(studio: Studio) -> TestClient:
-    assets = Path(__file__).parents[2] / "assets"
     app = FastAPI(
-        routes=studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None, assets=assets),
+        routes=studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None),
         exception_handlers={StudioError: answer_error},
     )
     return TestClient(app)

@@ -13,7 +13,6 @@ import pytest
 import soundfile
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from shared_studio import ASSETS
 from speech_client import app_of, events_of
 
 from studio.app import main
@@ -75,7 +74,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
 def client(studio: Studio) -> Iterator[TestClient]:
     app = FastAPI(
         routes=[
-            *studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None, assets=ASSETS),
+            *studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None),
             *app_of(studio).routes,
         ],
         exception_handlers=HANDLERS,

@@ -6,7 +6,6 @@ import io
 import time
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,9 +30,8 @@ PATIENCE_S = 60
 
 @pytest.fixture
 def client(studio: Studio) -> Iterator[TestClient]:
-    assets = Path(__file__).parents[2] / "assets"
     app = FastAPI(
-        routes=studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None, assets=assets),
+        routes=studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None),
         exception_handlers=HANDLERS,
     )
     with TestClient(app, base_url="http://testserver/studio/") as client:

@@ -10,7 +10,6 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from shared_studio import ASSETS
 from speech_client import app_of
 
 from studio.server.error_responses import HANDLERS
@@ -25,7 +24,7 @@ MOST = 5_000
 def client(studio: Studio) -> Iterator[TestClient]:
     app = FastAPI(
         routes=[
-            *studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None, assets=ASSETS),
+            *studio_routes(lambda _: studio, NothingToSetUp(), guard=lambda: None),
             *app_of(studio).routes,
         ],
         exception_handlers=HANDLERS,

@@ -28,7 +28,6 @@ from studio.server.routes.state_feed import StateReader
 from studio.services.studio import Studio, StudioOptions
 from studio.setup.models_install import NothingToSetUp
 
-ASSETS = Path(__file__).parents[2] / "assets"
 PARTS = {"backend", "backends", "auto_reason", "model", "engine", "setup", "speakers", "exports"}
 PARTS |= {"downloads", "first_voices", "proposals", "recognisers", "recogniser_models"}
 WAIT_S = 60
@@ -51,7 +50,7 @@ class Install(NothingToSetUp):
 def served(studio: Studio, install: Install | None = None) -> Iterator[httpx.Client]:
     setup = install or NothingToSetUp()
     app = FastAPI(
-        routes=studio_routes(lambda _: studio, setup, guard=lambda: None, assets=ASSETS),
+        routes=studio_routes(lambda _: studio, setup, guard=lambda: None),
         exception_handlers={StudioError: answer_error},
     )
     with live(app) as address, httpx.Client(base_url=f"{address}/studio", timeout=WAIT_S) as client:

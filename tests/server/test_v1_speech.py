@@ -22,6 +22,7 @@ from fastapi.testclient import TestClient
 from gated import GatedDraft
 from live import live
 from scenes import OpenStudio, dialog_of, finish
+from shared_studio import front_of
 from speech_client import FORMATS, TEXT, app_of, curl, duration_s, events_of
 from voice_like import voice_like
 
@@ -467,12 +468,8 @@ def test_nothing_is_left_behind(studio: Studio) -> None:
 
 
 def test_a_key_is_asked_for_when_one_is_set(studio: Studio) -> None:
-    from unittest.mock import AsyncMock
-
-    from studio.server.policies import key_guard
-
-    guard = key_guard("sk-studio", AsyncMock())
-    with TestClient(app_of(studio, guard)) as client:
+    front = front_of(studio, apart=False, key="sk-studio")
+    with TestClient(app_of(studio, front.require_key)) as client:
         for headers in ({}, {"Authorization": "Bearer no"}, {"Authorization": "Basic sk-studio"}):
             answer = client.get("/v1/models", headers=headers)
             assert answer.status_code == 401

@@ -1,20 +1,24 @@
-"""One line in the log for each request, under the id that its response carries.
+"""What requests bring into the log: a line for each, and bounds for faults that they cause.
 
-A line holds nothing that was sent but an id: the route's template stands for the path.
+A line stands under the id that the response carries, and holds nothing that was sent but an id: the
+route's template stands for the path. An error's traceback has a hundred lines.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import re
 import secrets
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from studio.server.middleware.admission import on_start
 from studio.server.policies import RoutePolicies
 
 log = logging.getLogger(__name__)
@@ -45,16 +49,14 @@ class AccessLog:
         request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
         begun_s, status, job_id = self._clock(), 0, None
 
-        async def send_noted(message: Message) -> None:
+        def note(start: Message) -> None:
             nonlocal status, job_id
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers[REQUEST_ID] = request_id
-                status, job_id = message["status"], headers.get(JOB_ID)
-            await send(message)
+            headers = MutableHeaders(scope=start)
+            headers[REQUEST_ID] = request_id
+            status, job_id = start["status"], headers.get(JOB_ID)
 
         try:
-            await app(scope, receive, send_noted)
+            await app(scope, receive, on_start(send, note))
         finally:
             if status >= 400 or log.isEnabledFor(logging.INFO):
                 self._write(scope, status, request_id, job_id, self._clock() - begun_s)
@@ -86,3 +88,54 @@ class AccessLog:
         fields |= {"request_id": request_id} | ({"job_id": job_id} if job_id else {})
         text = f"{method} {route} {status} {fields['ms']} ms, request {request_id}"
         log.log(level, "%s%s", text, f", job {job_id}" if job_id else "", extra={"fields": fields})
+
+
+_OWN = "studio."
+
+
+class LogLimit(logging.Filter):
+    """Logs each warning and each fault of the server's packages once a minute.
+
+    Malformed requests cause them, as many as somebody likes. What the studio itself has to say is
+    never left out.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._logged_s: dict[object, float] = {}
+
+    def is_due(self, what: object) -> bool:
+        """Whether to log something; true once a minute."""
+        now_s = self._clock()
+        is_due = now_s - self._logged_s.get(what, -math.inf) >= _MINUTE_S
+        if is_due:
+            self._logged_s[what] = now_s
+        return is_due
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to log a record; those of one line of code are the same, whatever they say."""
+        if record.levelno < logging.WARNING or record.name.startswith(_OWN):
+            return True
+        error = record.exc_info[1] if record.exc_info else None
+        return self.is_due((record.pathname, record.lineno, error and _find_origin(error)))
+
+
+def _find_origin(error: BaseException) -> tuple[object, ...]:
+    """The kind of the first error of a chain, and where it was raised."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    places = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return type(error), *places[-1:]
+
+
+def limit_logs() -> None:
+    """Set a limit for what is logged from now on, by uvicorn too, whose handler is its own.
+
+    It logs in the studio's format.
+    """
+    limit, formats = LogLimit(), [one.formatter for one in logging.getLogger().handlers]
+    for name in (None, "uvicorn"):
+        for handler in logging.getLogger(name).handlers:
+            handler.addFilter(limit)
+            handler.setFormatter(next(iter(formats), handler.formatter))

@@ -1,23 +1,22 @@
-"""Admission control: concurrent requests, and the size of their bodies."""
+"""Admission control: concurrent requests, how large their bodies are, and what JSON holds."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection
-from starlette.responses import Response
+from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.dialog.reading_limits import is_awaited
-from studio.server.error_responses import error_response
+from studio.server.error_responses import busy_response, error_response
 from studio.server.middleware.places import Places, client_network
-from studio.server.policies import RequestClass, policy_of
+from studio.server.policies import Access, RequestClass, policy_of
+from studio.storage.json_bounds import MAX_VALUES, has_too_many_values
 
 _MB = 1_000_000
 
@@ -57,6 +56,7 @@ def limit_body(receive: Receive, limit_bytes: int) -> Receive:
 
 
 _BUSY = "Too much is being sent to this studio now. Try again in 5 s."
+_BUSY_S = 5
 _SILENT = "The rest of the request didn't come. Send it again."
 
 
@@ -92,26 +92,22 @@ class RequestBuffer:
         self._places = Places(at_once)
         self._of_one = of_one
         self._silent_s = silent_s
-        self._coming: Counter[str] = Counter()
         # The bodies that arrive now, with their senders and networks.
         self._bodies: dict[BufferedBody, tuple[str, str | None]] = {}
 
     @property
     def active_count(self) -> int:
-        return self._coming.total()
+        return len(self._bodies)
 
     def begin(
         self, scope: Scope, receive: Receive, whole: Callable[[], Awaitable[None]]
-    ) -> BufferedBody:
-        """Start to receive a body.
+    ) -> BufferedBody | None:
+        """Start to receive a body; None if too many are arriving.
 
         Args:
             scope: The request.
             receive: Returns the body's chunks.
             whole: Awaited after the last chunk, before the handler gets that chunk.
-
-        Raises:
-            HTTPException: Too many bodies are arriving; 429.
         """
         headers = Headers(scope=scope)
         sender = headers.get("cookie", "") + headers.get("authorization", "")
@@ -119,34 +115,32 @@ class RequestBuffer:
         while self._is_full_for(sender, network):
             slowest = self._find_slowest(sender, network)
             if slowest is None:
-                raise HTTPException(429, _BUSY, headers={"Retry-After": "5"})
+                return None
             slowest.give_way()
         self._places.take(network)
-        self._coming[sender] += 1
 
         def end() -> None:
             del self._bodies[body]
             self._places.leave(network)
-            self._coming[sender] -= 1
-            if not self._coming[sender]:
-                del self._coming[sender]
 
         body = BufferedBody(receive, whole, end, silent_s=self._silent_s, clock=self._clock)
         self._bodies[body] = sender, network
         return body
 
     def _is_full_for(self, sender: str, network: str | None) -> bool:
-        return self._places.is_full_for(network) or self._coming[sender] >= self._of_one
+        return self._places.is_full_for(network) or self._has_too_many(sender)
+
+    def _has_too_many(self, sender: str) -> bool:
+        return sum(theirs[0] == sender for theirs in self._bodies.values()) >= self._of_one
 
     def _find_slowest(self, sender: str, network: str | None) -> BufferedBody | None:
         """The slowest body of whoever has too many; None if none of them is slow."""
+        has_too_many = self._has_too_many(sender)
 
         def is_in_the_way(theirs: tuple[str, str | None]) -> bool:
-            if self._coming[sender] >= self._of_one:
+            if has_too_many:
                 return theirs[0] == sender
-            if self._places.has_too_many(network):
-                return theirs[1] == network
-            return self._places.is_full or theirs[1] is not None
+            return self._places.is_in_the_way(theirs[1], network)
 
         slow = [
             one for one, theirs in self._bodies.items() if one.is_slow and is_in_the_way(theirs)
@@ -246,10 +240,21 @@ def receive_once(data: bytes, receive: Receive) -> Receive:
     return receive_body
 
 
+def on_start(send: Send, change: Callable[[Message], None]) -> Send:
+    """An ASGI `send` that has the start of a response read or changed before it is sent."""
+
+    async def send_changed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            change(message)
+        await send(message)
+
+    return send_changed
+
+
 _DRAINED_BYTES = 1_000_000
 _DRAINED_S = 5.0
 _FULL = "Too many people are using this studio now. Try again in 2 s."
-_FULL_HEADERS = {"Retry-After": "2"}
+_FULL_S = 2
 
 
 class RequestQueue:
@@ -272,30 +277,37 @@ class RequestQueue:
         self._most_waiting = most_waiting
         self._waiting = 0
 
-    async def enter(self) -> bool:
-        """Wait for a place; returns whether there was one in time."""
-        if not self._places.locked():
-            return await self._places.acquire()
-        if self._waiting >= self._most_waiting:
+    async def enter(self, place: ExitStack) -> bool:
+        """Wait for a place, which is free again when `place` closes; returns whether there was one.
+
+        Nobody waits longer than the patience.
+        """
+        if self._places.locked() and self._waiting >= self._most_waiting:
             return False
         self._waiting += 1
         try:
             async with asyncio.timeout(self._patience_s):
-                return await self._places.acquire()
+                await self._places.acquire()
         except TimeoutError:
             return False
         finally:
             self._waiting -= 1
+        place.callback(self._places.release)
+        return True
 
-    def leave(self) -> None:
-        """Free a place for the next request."""
-        self._places.release()
+
+_SLOW = frozenset({RequestClass.UNCOUNTED, RequestClass.LONG})
+_OPEN = "Too many pages and downloads are open in this studio now. Try again in 10 s."
+_OPEN_S = 10
 
 
 class ConcurrencyLimitMiddleware:
     """Gives each request a place until its response starts, or refuses it.
 
     A request takes its place only when its body has arrived, so that a slow sender blocks nobody.
+    Streams and downloads, which last as long as their reader likes, have places of their own until
+    they end. Guests can't take the last of those from the owner, and whoever isn't signed in takes
+    none.
     """
 
     def __init__(
@@ -304,17 +316,23 @@ class ConcurrencyLimitMiddleware:
         queues: Mapping[RequestClass, RequestQueue] | None = None,
         bodies: RequestBuffer | None = None,
         *,
+        most_streams: int = 1_000,
+        is_owner: Callable[[HTTPConnection], bool] = lambda _: False,
         is_stranger: Callable[[HTTPConnection], bool] = lambda _: False,
     ) -> None:
-        """Wrap an application.
+        """Wrap all routes.
 
         Args:
-            app: All routes.
+            app: The routes.
             queues: Replaces some of the classes' queues.
             bodies: Those that arrive.
+            most_streams: How many are open at once.
+            is_owner: Whether a request is known to be the owner's.
             is_stranger: Whether a route will refuse a request whatever it holds; its body is lost.
         """
         self._app = app
+        self._streams = Places(most_streams)
+        self._is_owner = is_owner
         self._is_stranger = is_stranger
         self._queues = {
             RequestClass.SHORT: RequestQueue(8, patience_s=2.0),
@@ -329,48 +347,66 @@ class ConcurrencyLimitMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        place = _Admission(self._queues.get(policy_of(scope).request_class))
+        network = client_network(scope)
+        if not self._is_stream(scope):
+            await self._admit(scope, receive, send)
+        elif self._streams.is_full_for(network):
+            await busy_response(scope["path"], _OPEN, _OPEN_S)(scope, receive, send)
+        else:
+            self._streams.take(network)
+            try:
+                await self._admit(scope, receive, send)
+            finally:
+                self._streams.leave(network)
+
+    def _is_stream(self, scope: Scope) -> bool:
+        policy, asks = policy_of(scope), HTTPConnection(scope)
+        is_slow = policy.request_class in _SLOW and policy.access is not Access.ANYBODY
+        return is_slow and not (self._is_owner(asks) or self._is_stranger(asks))
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         if has_body(scope) and self._is_stranger(HTTPConnection(scope)):
             if "expect" not in Headers(scope=scope):  # or it would be asked for
                 await _drain(receive)
             kept = [one for one in scope["headers"] if one[0] not in BODY_HEADERS]
             scope, receive = {**scope, "headers": kept}, receive_once(b"", receive)
-        if has_body(scope):
-            await self._when_whole(place, scope, receive, send)
-        elif await place.take():
-            await self._in(place, scope, receive, send)
-        else:
-            await _busy(scope["path"], _FULL, _FULL_HEADERS)(scope, receive, send)
+        with ExitStack() as place:
+            scope[_LEAVE] = place.close
+            if has_body(scope):
+                await self._when_whole(place, scope, receive, send)
+            elif await self._enter(place, scope):
+                await self._in(place, scope, receive, send)
+            else:
+                await busy_response(scope["path"], _FULL, _FULL_S)(scope, receive, send)
+
+    async def _enter(self, place: ExitStack, scope: Scope) -> bool:
+        queue = self._queues.get(policy_of(scope).request_class)
+        return queue is None or await queue.enter(place)
 
     async def _when_whole(
-        self, place: _Admission, scope: Scope, receive: Receive, send: Send
+        self, place: ExitStack, scope: Scope, receive: Receive, send: Send
     ) -> None:
         async def whole() -> None:
-            if not await place.take():
-                raise HTTPException(429, _FULL, headers=_FULL_HEADERS)
+            if not await self._enter(place, scope):
+                raise HTTPException(429, _FULL, headers={"Retry-After": str(_FULL_S)})
 
-        try:
-            body = self._bodies.begin(scope, receive, whole)
-        except HTTPException as error:
+        body = self._bodies.begin(scope, receive, whole)
+        if body is None:
             await _drain(receive)
-            await _busy(scope["path"], error.detail, error.headers)(scope, receive, send)
+            await busy_response(scope["path"], _BUSY, _BUSY_S)(scope, receive, send)
             return
         try:
             await self._in(place, scope, body, send)
         finally:
             body.close()
 
-    async def _in(self, place: _Admission, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _in(self, place: ExitStack, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_left(message: Message) -> None:
-            place.leave()
+            place.close()
             await send(message)
 
         is_awaited.set(scope.get("state", {}).get("is_awaited", is_awaited.get()))
-        scope[_LEAVE] = place.leave
-        try:
-            await self._app(scope, receive, send_left)
-        finally:
-            place.leave()
+        await self._app(scope, receive, send_left)
 
 
 _LEAVE = "leave_place"
@@ -379,25 +415,6 @@ _LEAVE = "leave_place"
 def leave_place(scope: Scope) -> None:
     """Give a request's place to the next one before its response starts, since it waits long."""
     scope.get(_LEAVE, lambda: None)()
-
-
-class _Admission:
-    """A request's place in its queue; without a queue there is always one."""
-
-    def __init__(self, queue: RequestQueue | None) -> None:
-        self._queue = queue
-        self._held = False
-
-    async def take(self) -> bool:
-        if self._queue is None:
-            return True
-        self._held = await self._queue.enter()
-        return self._held
-
-    def leave(self) -> None:
-        if self._held and self._queue is not None:
-            self._held = False
-            self._queue.leave()
 
 
 async def _drain(receive: Receive) -> None:
@@ -412,5 +429,37 @@ async def _drain(receive: Receive) -> None:
                     return
 
 
-def _busy(path: str, message: str, headers: Mapping[str, str] | None) -> Response:
-    return error_response(path, 429, message, kind="EngineBusy", headers=headers)
+_SHORT_BYTES = 100_000
+_TOO_MANY = f"This holds more than the {MAX_VALUES:,} values that are taken at once. Divide it."
+
+
+class JsonBoundsMiddleware:
+    """Refuses JSON that would take hundreds of megabytes once it is parsed."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if not _has_json(scope):
+            await self._app(scope, receive, send)
+            return
+        body = await Request(scope, receive).body()
+        if await _has_too_many_values(body):
+            await error_response(scope["path"], 413, _TOO_MANY)(scope, receive, send)
+            return
+        await self._app(scope, receive_once(body, receive), send)
+
+
+async def _has_too_many_values(body: bytes) -> bool:
+    """In a thread where it takes so long that all others would wait: 12 MB of commas are 0.1 s."""
+    if len(body) < _SHORT_BYTES:
+        return has_too_many_values(body)
+    return await asyncio.to_thread(has_too_many_values, body)
+
+
+def _has_json(scope: Scope) -> bool:
+    """Whether a request has JSON to parse; one of a file goes to the disk as it arrives."""
+    if scope["type"] != "http" or not has_body(scope) or policy_of(scope).is_upload:
+        return False
+    return "json" in Headers(scope=scope).get("content-type", "json").lower()

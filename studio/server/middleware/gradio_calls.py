@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from studio.server.error_responses import error_response
@@ -96,11 +96,7 @@ class GradioCallMiddleware:
             await self._pass_on(scope, receive, send)
             return
         try:
-            body = await Request(scope, receive).body()
-        except ClientDisconnect:
-            return
-        try:
-            data = _read_call(scope["path"], body)
+            data = _read_call(scope["path"], await Request(scope, receive).body())
         except ValidationError:
             message = (
                 "The arguments of this function are texts, numbers and uploaded files, as JSON."

@@ -11,17 +11,16 @@ import ipaddress
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 
-from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect, HTTPConnection, Request
-from starlette.responses import Response
+from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from studio.server.error_responses import error_response
-from studio.server.middleware.admission import leave_place, receive_once
+from studio.errors import NotAllowed
+from studio.server.error_responses import busy_response
+from studio.server.middleware.admission import leave_place, on_start, receive_once
 from studio.server.middleware.places import Places, client_network
-from studio.server.policies import Access, policy_of
+from studio.server.policies import Access, given_key, policy_of
 
 _MOST_FAILED = 10
 _MOST_OF_SITE = 20
@@ -119,10 +118,7 @@ class LoginLimit:
         if scope["type"] != "http" or scope["path"].rstrip("/") != "/login":
             await self._app(scope, receive, send)
             return
-        try:
-            body = await Request(scope, receive).body()  # before it counts: it may come slowly
-        except ClientDisconnect:
-            return
+        body = await Request(scope, receive).body()  # before it counts: it may come slowly
         network, tried = client_network(scope), object()
         wait_s = self._failed.find_wait_s(network)
         is_slow = len(self._wrong_s) == _MANY and self._clock() - self._wrong_s[0] < _MANY_S
@@ -130,18 +126,16 @@ class LoginLimit:
             wait_s = wait_s or int(_SLOW_S)  # an address without a wrong one always gets in
         if wait_s:
             message = f"There were too many wrong passwords. Try again in {wait_s} s."
-            await _wait("/login", message, wait_s)(scope, receive, send)
+            await busy_response("/login", message, wait_s)(scope, receive, send)
             return
         # Counted as failed until its response is known, so that parallel attempts count too.
         self._failed.add(network, tried)
 
-        async def send_noted(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                if message["status"] < 400:
-                    self._failed.take_back(network, tried)
-                else:
-                    self._wrong_s.append(self._clock())
-            await send(message)
+        def note(start: Message) -> None:
+            if start["status"] < 400:
+                self._failed.take_back(network, tried)
+            else:
+                self._wrong_s.append(self._clock())
 
         if is_slow:
             leave_place(scope)
@@ -150,7 +144,7 @@ class LoginLimit:
                 await self._sleep(_SLOW_S)
             finally:
                 self._slow.leave(network)
-        await self._app(scope, receive_once(body, receive), send_noted)
+        await self._app(scope, receive_once(body, receive), on_start(send, note))
 
 
 class KeyLimit:
@@ -201,20 +195,17 @@ class KeyLimit:
                 await send(message)
 
         kept = [one for one in scope["headers"] if one[0] != b"authorization"]
-        await self._app({**scope, "headers": kept}, receive, send_unless_refused)
+        try:
+            await self._app({**scope, "headers": kept}, receive, send_unless_refused)
+        except NotAllowed:
+            is_refused = True
         if is_refused:
             message = f"There were too many wrong API keys. Try again in {wait_s} s."
-            await _wait(scope["path"], message, wait_s)(scope, receive, send)
+            await busy_response(scope["path"], message, wait_s)(scope, receive, send)
 
 
 def _given_key(scope: Scope) -> str | None:
     """The key that a request gives to a route that looks at it; None if there is none."""
     if scope["type"] != "http" or policy_of(scope).access not in {Access.GUEST, Access.OWNER}:
         return None
-    scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-    return given.strip() if scheme.lower() == "bearer" else None
-
-
-def _wait(path: str, message: str, wait_s: int) -> Response:
-    headers: Mapping[str, str] = {"Retry-After": str(wait_s)}
-    return error_response(path, 429, message, kind="EngineBusy", headers=headers)
+    return given_key(HTTPConnection(scope))

@@ -31,8 +31,7 @@ class OriginGuard:
         """Start with the local names.
 
         Args:
-            bound: The address that the server listens on; a wildcard stands for this machine's
-                own names.
+            bound: The address that the server listens on; a wildcard is this machine's own names.
             more: Names from the settings.
             is_local: Whether only this machine reaches the server.
         """

@@ -1,17 +1,12 @@
-"""Who a request comes from, and how many streams and downloads are open, in all and for each."""
+"""Who a request comes from, and how many places its network may hold."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections import Counter
-from collections.abc import Callable
 from functools import lru_cache
 
-from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Receive, Scope, Send
-
-from studio.server.error_responses import error_response
-from studio.server.policies import Access, RequestClass, policy_of
+from starlette.types import Scope
 
 _THIS_MACHINE = frozenset({"127.0.0.1", "::1"})
 _IPV6_PREFIX = 64
@@ -56,20 +51,24 @@ class Places:
         self._of_others = in_all * 3 // 4
         self._held: Counter[str | None] = Counter()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no place is left at all."""
-        return self._held.total() >= self._in_all
-
-    def has_too_many(self, network: str | None) -> bool:
-        """Whether a network has all places that one may have."""
-        return network is not None and self._held[network] >= self._of_one
-
     def is_full_for(self, network: str | None) -> bool:
         """Whether a network gets no further place."""
         others = self._held.total() - self._held[None]
         full_for_others = network is not None and others >= self._of_others
-        return self.is_full or full_for_others or self.has_too_many(network)
+        return self._is_full or full_for_others or self._has_too_many(network)
+
+    def is_in_the_way(self, holder: str | None, network: str | None) -> bool:
+        """Whether a network that holds places may have to give one up for `network`."""
+        if self._has_too_many(network):
+            return holder == network
+        return self._is_full or holder is not None
+
+    @property
+    def _is_full(self) -> bool:
+        return self._held.total() >= self._in_all
+
+    def _has_too_many(self, network: str | None) -> bool:
+        return network is not None and self._held[network] >= self._of_one
 
     def take(self, network: str | None) -> None:
         """Take a place."""
@@ -80,47 +79,3 @@ class Places:
         self._held[network] -= 1
         if not self._held[network]:
             del self._held[network]
-
-
-_SLOW = frozenset({RequestClass.UNCOUNTED, RequestClass.LONG})
-_FULL = "Too many pages and downloads are open in this studio now. Try again in 10 s."
-
-
-class StreamLimitMiddleware:
-    """Bounds the streams and downloads that are open, which last as long as their reader likes."""
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        at_most: int,
-        *,
-        is_exempt: Callable[[HTTPConnection], bool] = lambda _: False,
-    ) -> None:
-        self._app = app
-        self._places = Places(at_most)
-        self._is_exempt = is_exempt
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
-        if not self._is_counted(scope):
-            await self._app(scope, receive, send)
-            return
-        network = client_network(scope)
-        if self._places.is_full_for(network):
-            refused = error_response(
-                scope["path"], 429, _FULL, kind="EngineBusy", headers={"Retry-After": "10"}
-            )
-            await refused(scope, receive, send)
-            return
-        self._places.take(network)
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._places.leave(network)
-
-    def _is_counted(self, scope: Scope) -> bool:
-        if scope["type"] != "http":
-            return False
-        policy = policy_of(scope)
-        is_slow = policy.request_class in _SLOW and policy.access is not Access.ANYBODY
-        return is_slow and not self._is_exempt(HTTPConnection(scope))

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import Message, Scope, Send
 
+from studio.server.middleware.admission import on_start
 from studio.server.middleware.origin_guard import OriginGuard, hostname_of
 
 _READ_HERE = frozenset({b"x-forwarded-host", b"x-forwarded-proto", b"x-gradio-server"})
@@ -21,12 +22,7 @@ class ReverseProxy:
     """Restores what the browser requested, and answers in the same terms."""
 
     def __init__(self, hosts: OriginGuard, prefix: str = "") -> None:
-        """Set up a studio's address.
-
-        Args:
-            hosts: The host names that a proxy may forward.
-            prefix: The path under which the studio is reached, such as "/tts"; "" for the root.
-        """
+        """Take the names that a proxy may forward, and the path of the studio, such as "/tts"."""
         self._hosts = hosts
         self.prefix = prefix
 
@@ -53,17 +49,10 @@ class ReverseProxy:
     def respond(self, scope: Scope, send: Send) -> Send:
         """Wrap `send`, so that redirects and cookies fit the address that the browser requested.
 
-        Args:
-            scope: As returned by `read`.
-            send: The server's.
+        The scope is as returned by `read`.
         """
-
-        async def send_outward(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                self._write_headers(message, is_secure=scope["scheme"] == "https")
-            await send(message)
-
-        return send_outward
+        is_secure = scope["scheme"] == "https"
+        return on_start(send, lambda start: self._write_headers(start, is_secure=is_secure))
 
     def _read_headers(self, scope: Scope, headers: Headers) -> list[tuple[bytes, bytes]]:
         kept = [one for one in scope["headers"] if one[0] not in _READ_HERE]

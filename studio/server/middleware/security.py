@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from studio.server.error_responses import error_response
+from studio.errors import StudioError
+from studio.server.error_responses import error_response, response_for_error
 from studio.server.middleware.access_log import AccessLog
-from studio.server.middleware.admission import limit_body, stated_bytes, too_large
+from studio.server.middleware.admission import limit_body, on_start, stated_bytes, too_large
 from studio.server.middleware.origin_guard import OriginGuard
 from studio.server.middleware.reverse_proxy import ReverseProxy
 from studio.server.policies import Access, RoutePolicies, RoutePolicy, keep_policy, policy_of
@@ -29,7 +31,10 @@ _HUB = "'self' https://huggingface.co https://*.hf.space"
 
 
 class SecurityMiddleware:
-    """The outermost middleware: refuses requests by origin, route and size, and adds headers."""
+    """The outermost middleware: refuses requests by origin, route and size, and adds headers.
+
+    A request without a policy gets 404. The prefix is that of a `ReverseProxy`.
+    """
 
     def __init__(
         self,
@@ -40,15 +45,6 @@ class SecurityMiddleware:
         prefix: str = "",
         framed_by_hub: bool = False,
     ) -> None:
-        """Wrap an application.
-
-        Args:
-            app: All routes.
-            hosts: The allowed host names.
-            policies: Of the routes; a request without one gets 404.
-            prefix: The path under which a reverse proxy has the studio; "" for the root.
-            framed_by_hub: Whether the page is shown in a frame of Hugging Face's.
-        """
         self._app = app
         self._hosts = hosts
         self._proxy = ReverseProxy(hosts, prefix)
@@ -69,57 +65,49 @@ class SecurityMiddleware:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
-        policy = self._policies.find(method, path)
-        refusal = self._find_refusal(headers, path, policy)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        assert policy is not None  # a request without one was refused
-        keep_policy(scope, policy)
+        headers, path = Headers(scope=scope), scope["path"]
+        policy = self._policies.find(scope["method"], path)
         try:
-            await self._app(scope, limit_body(receive, policy.max_body_bytes), send)
+            self._check_origin(headers, path, policy)
+            if path == "":
+                await RedirectResponse(f"{self._proxy.prefix}/")(scope, receive, send)
+            elif policy is not None:
+                _check_size(headers, policy.max_body_bytes)
+                keep_policy(scope, policy)
+                await self._app(scope, limit_body(receive, policy.max_body_bytes), send)
+            elif path.startswith("/studio/"):  # as the router itself responds
+                close = {"Connection": "close"}
+                await JSONResponse({"detail": "Not Found"}, 404, close)(scope, receive, send)
+            else:
+                raise HTTPException(404, "There is nothing at this address.")
+        except StudioError as error:
+            await response_for_error(path, error)(scope, receive, send)
         except HTTPException as error:
-            # From a middleware that reads the body before any route does.
+            # Also from a middleware that reads the body before any route does. The connection is
+            # closed, since unread bytes of a body would be taken for the next request.
             kind = "EngineBusy" if error.status_code == 429 else "Refused"
             more = {**(error.headers or {}), "Connection": "close"}
             refused = error_response(path, error.status_code, error.detail, kind=kind, headers=more)
             await refused(scope, receive, send)
+        except ClientDisconnect:
+            pass  # while a middleware read the body
 
-    def _find_refusal(
-        self, headers: Headers, path: str, policy: RoutePolicy | None
-    ) -> Response | None:
+    def _check_origin(self, headers: Headers, path: str, policy: RoutePolicy | None) -> None:
         is_visit = policy is not None and policy.is_page
         is_probe = path in _PROBED
         reason = self._hosts.find_refusal(headers, is_visit=is_visit, is_probe=is_probe)
         if reason is not None:
-            return _reject(path, 403, reason)
-        if path == "":
-            return RedirectResponse(f"{self._proxy.prefix}/")
-        if policy is None:
-            if path.startswith("/studio/"):  # as the router itself responds
-                return JSONResponse({"detail": "Not Found"}, 404, {"Connection": "close"})
-            return _reject(path, 404, "There is nothing at this address.")
-        limit_bytes = policy.max_body_bytes
-        try:
-            size_bytes = stated_bytes(headers)
-        except ValueError:
-            return _reject(path, 400, "The request's length can't be read.")
-        if size_bytes is not None and size_bytes > limit_bytes:
-            return _reject(path, 413, too_large(limit_bytes))
-        return None
+            raise HTTPException(403, reason)
 
     def _add_headers(self, scope: Scope, send: Send) -> Send:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
-                    headers.setdefault(name, value)
-                if policy_of(scope).access is not Access.ANYBODY:
-                    headers.setdefault("Cache-Control", "private, no-cache")
-            await send(message)
+        def add(start: Message) -> None:
+            headers = MutableHeaders(scope=start)
+            for name, value in self._headers.items():
+                headers.setdefault(name, value)
+            if policy_of(scope).access is not Access.ANYBODY:
+                headers.setdefault("Cache-Control", "private, no-cache")
 
-        return send_with_headers
+        return on_start(send, add)
 
 
 def _headers(*, framed_by_hub: bool) -> Mapping[str, str]:
@@ -133,6 +121,10 @@ def _headers(*, framed_by_hub: bool) -> Mapping[str, str]:
     return headers if framed_by_hub else headers | {"X-Frame-Options": "SAMEORIGIN"}
 
 
-def _reject(path: str, status: int, message: str) -> Response:
-    # The connection is closed, since unread bytes of a body would be taken for the next request.
-    return error_response(path, status, message, headers={"Connection": "close"})
+def _check_size(headers: Headers, limit_bytes: int) -> None:
+    try:
+        size_bytes = stated_bytes(headers) or 0
+    except ValueError:
+        raise HTTPException(400, "The request's length can't be read.") from None
+    if size_bytes > limit_bytes:
+        raise HTTPException(413, too_large(limit_bytes))

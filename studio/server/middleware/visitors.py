@@ -8,15 +8,14 @@ from collections.abc import Callable
 from fastapi.responses import RedirectResponse
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.requests import HTTPConnection, Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from studio.errors import EngineBusy, NotAllowed, StudioError
-from studio.server.error_responses import response_for_error
-from studio.server.middleware.admission import stated_bytes
+from studio.engine.engine import OWNERS_ONLY
+from studio.errors import EngineBusy, NotAllowed
+from studio.server.middleware.admission import on_start, stated_bytes
 from studio.server.middleware.places import client_network
 from studio.server.policies import ENTER, Access, DiskUse, RoutePolicy, policy_of
 from studio.services.studio import Studio
-from studio.sharing.metered_engine import OWNERS_ONLY
 from studio.sharing.sessions import KEPT_S, VisitorSession, VisitorSessions
 
 COOKIE = "tableread_visitor"
@@ -38,10 +37,10 @@ class VisitorMiddleware:
         sign_in: Callable[[], str | None] = lambda: None,
         framed: bool = False,
     ) -> None:
-        """Wrap an application.
+        """Wrap all routes.
 
         Args:
-            app: All routes.
+            app: The routes.
             sessions: Those of the visitors and the owner.
             signed_in: Whether a request may have a session; if not, the routes refuse it.
             is_owner: Whether a request has the owner's key.
@@ -56,7 +55,7 @@ class VisitorMiddleware:
         self._framed = framed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Find the visitor, refuse what they may not do, and pass the request on."""
+        """Find the visitor and pass the request on; raises where the visitor may not do it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -68,21 +67,22 @@ class VisitorMiddleware:
             await self._app(scope, receive, send)
             return
         if policy.access is Access.REVIEWER:
-            await self._review(scope, receive, send)
+            # Without a session, charged to the address.
+            self._sessions.shared_limits.of_newcomers(client_network(scope)).spend_request()
+            await self._app(scope, receive, send)
             return
         asks = HTTPConnection(scope)
         if not (self._is_owner(asks) or self._signed_in(asks)):
             await self._app(scope, receive, send)
             return
-        try:
-            token, visitor = await self._find_session(asks, policy)
-            await self._admit(visitor, scope, policy)
-        except StudioError as error:
-            await response_for_error(scope["path"], error)(scope, receive, send)
-            return
+        token, visitor = await self._find_session(asks, policy)
+        await self._admit(visitor, scope, policy)
         scope.setdefault("state", {})["visitor"] = visitor
-        greets = token is not None and self._sessions.is_cookie_due(visitor)
-        send = self._add_cookie(token, scope, send) if token is not None and greets else send
+        if token is not None and self._sessions.is_cookie_due(visitor):
+            cookie = self._cookie(token, scope)
+            send = on_start(
+                send, lambda start: MutableHeaders(scope=start).append("Set-Cookie", cookie)
+            )
         visitor.open_requests += 1
         try:
             await self._app(scope, receive, send)
@@ -90,15 +90,6 @@ class VisitorMiddleware:
             visitor.open_requests -= 1
             if policy.disk in {DiskUse.FILL, DiskUse.FREE}:
                 visitor.disk_quota.invalidate()
-
-    async def _review(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a reviewer's request on, without a session, charged to the address."""
-        try:
-            self._sessions.shared_limits.of_newcomers(client_network(scope)).spend_request()
-        except StudioError as error:
-            await response_for_error(scope["path"], error)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
 
     async def _find_session(
         self, asks: HTTPConnection, policy: RoutePolicy
@@ -155,14 +146,6 @@ class VisitorMiddleware:
             if signed_in is not None:
                 response.headers.append("Set-Cookie", signed_in)
         return response
-
-    def _add_cookie(self, token: str, scope: Scope, send: Send) -> Send:
-        async def send_with_cookie(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).append("Set-Cookie", self._cookie(token, scope))
-            await send(message)
-
-        return send_with_cookie
 
     def _cookie(self, token: str, scope: Scope) -> str:
         # A Space has its host for itself.

@@ -84,9 +84,7 @@ def capabilities_body(capabilities: Capabilities) -> dict[str, Any]:
 def engine_body(backend: Backend, device: str) -> dict[str, Any]:
     """A voice engine as its card shows it, but for its speed here, which changes more often.
 
-    Args:
-        backend: The engine.
-        device: The kind of device that it is likely to run on, for the speed it may have.
+    By the kind of device that it is likely to run on, the card says how fast it may be.
     """
     offer, languages = offer_of(backend), backend.capabilities.languages
     return describe_engine(backend, device) | {

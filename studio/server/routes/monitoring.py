@@ -115,43 +115,29 @@ class Metrics:
         self._registry.register(_EngineState(engine))
         build = Info("tableread_build", "The studio's version.", registry=self._registry)
         build.info({"version": __version__})
-        self._segments = Counter(
-            "tableread_segments", "Segments by how they ended.", ["state"], registry=self._registry
-        )
-        self._failures = Counter(
-            "tableread_failures", "Failed segments by kind.", ["kind"], registry=self._registry
-        )
-        self._second_tries = Counter(
-            "tableread_second_tries",
-            "Segments that were cut and begun again with another seed.",
-            registry=self._registry,
-        )
-        self._doubts = Counter(
-            "tableread_doubts",
-            "What was doubtful about spoken segments, by kind.",
-            ["kind"],
-            registry=self._registry,
-        )
-        self._audio_s = Counter(
-            "tableread_audio_seconds", "Seconds of speech made.", registry=self._registry
-        )
-        self._first_audio_s = Histogram(
-            "tableread_first_audio_seconds",
-            "From the start of a render to its first sound.",
-            buckets=_SECONDS,
-            registry=self._registry,
-        )
-        self._job_s = Histogram(
-            "tableread_job_seconds",
-            "From the start of a render to its end.",
-            buckets=_SECONDS,
-            registry=self._registry,
-        )
+        self._segments = self._counter("segments", "Segments by how they ended.", "state")
+        self._failures = self._counter("failures", "Failed segments by kind.", "kind")
+        cut = "Segments that were cut and begun again with another seed."
+        self._second_tries = self._counter("second_tries", cut)
+        doubted = "What was doubtful about spoken segments, by kind."
+        self._doubts = self._counter("doubts", doubted, "kind")
+        self._audio_s = self._counter("audio_seconds", "Seconds of speech made.")
+        first_audio = "From the start of a render to its first sound."
+        self._first_audio_s = self._seconds("first_audio_seconds", first_audio)
+        whole = "From the start of a render to its end."
+        self._job_s = self._seconds("job_seconds", whole)
         # Guards the running jobs, and how many events of each have been counted.
         self._lock = threading.Lock()
         self._open: list[tuple[Job, int]] = []
         engine.job_listeners.append(self.watch)
         engine.render_listeners.append(self.report_render)
+
+    def _counter(self, name: str, what: str, *labels: str) -> Counter:
+        return Counter(f"tableread_{name}", what, labels, registry=self._registry)
+
+    def _seconds(self, name: str, what: str) -> Histogram:
+        name = f"tableread_{name}"
+        return Histogram(name, what, buckets=_SECONDS, registry=self._registry)
 
     def watch(self, job: Job) -> None:
         """Count a job's events; called when it is submitted."""
@@ -172,21 +158,16 @@ class Metrics:
         return generate_latest(self._registry)
 
     def _catch_up(self) -> None:
-        self._open = [
-            (job, seen + self._count(job, seen))
-            for job, seen in self._open
-            if not self._count_ended(job, seen)
-        ]
-
-    def _count_ended(self, job: Job, seen: int) -> bool:
-        """Count the rest of a job that has ended."""
-        if not job.events.closed:
-            return False
-        self._count(job, seen)
-        if not job.spec.is_part:
-            summary = job.summarize()
-            self.report_render(summary.wall_s, summary.first_audio_s)
-        return True
+        still_open = []
+        for job, seen in self._open:
+            is_over = job.events.closed  # asked first, as what comes in between counts next time
+            counted = seen + self._count(job, seen)
+            if not is_over:
+                still_open.append((job, counted))
+            elif not job.spec.is_part:
+                summary = job.summarize()
+                self.report_render(summary.wall_s, summary.first_audio_s)
+        self._open = still_open
 
     def _count(self, job: Job, seen: int) -> int:
         fresh = job.events.read(seen)

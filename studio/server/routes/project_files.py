@@ -18,6 +18,7 @@ from pydantic import Field
 from starlette.datastructures import UploadFile
 
 from studio.audio.export import FILE_NAMES, check_names
+from studio.audio.file_tags import Cover
 from studio.audio.formats import FileSuffix
 from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering
@@ -29,6 +30,7 @@ from studio.dialog.model import MAX_SCRIPT_BYTES
 from studio.engine.event_log import StateChange
 from studio.errors import BadInput, Conflict
 from studio.hearing.timing_files import TimingFormat, write_timing
+from studio.project.cover import read_project_cover, save_project_cover
 from studio.project.document import MAX_PROJECT_NAME_CHARS
 from studio.project.ops import LineId
 from studio.project.project_file import MAX_BYTES, PROJECT_SUFFIX, write_archive
@@ -58,13 +60,7 @@ from studio.server.policies import (
 )
 from studio.server.routes.bodies import RequestBody, json_response, project_body
 from studio.server.routes.project_routes import Project
-from studio.server.transfers import (
-    LoudnessChoice,
-    attachment,
-    make_file,
-    mastering_of,
-    unless_left,
-)
+from studio.server.transfers import LoudnessChoice, attachment, make_file, mastering_of, unless_left
 from studio.services.line_checks import find_unfit_settings, fit_settings
 from studio.services.studio import Studio
 from studio.storage.disk import Disk, storage_errors
@@ -306,6 +302,31 @@ def add_audio(project: Project, file: FormFile) -> dict[str, str]:
     return {"path": project.add_audio(PurePath(file.filename or "").name, file.file)}
 
 
+@project_file_routes.get("/{project_id}/cover")
+@page_policy(Access.GUEST)
+def show_cover(project: Project) -> Response:
+    """The image that its sound files carry, as it was chosen; nothing where there is none."""
+    cover = read_project_cover(project.folder.root)
+    if cover is None:
+        return Response(status_code=204)
+    return Response(cover.data, media_type=cover.media_type, headers={"Cache-Control": "no-store"})
+
+
+@project_file_routes.put("/{project_id}/cover", status_code=204)
+@page_policy(Access.GUEST, disk=DiskUse.FILL)
+async def put_cover(project: Project, request: Request) -> None:
+    """Choose the image, a JPEG or PNG, which is the body itself."""
+    data = await request.body()
+    await asyncio.to_thread(save_project_cover, project.folder, Cover(data))
+
+
+@project_file_routes.delete("/{project_id}/cover", status_code=204)
+@page_policy(Access.GUEST, disk=DiskUse.FREE)
+def remove_cover(project: Project) -> None:
+    """Take the image away."""
+    save_project_cover(project.folder, None)
+
+
 MAX_AT_ONCE = 2
 """Exports that are written at once, of all workspaces together; each takes a processor."""
 
@@ -349,18 +370,17 @@ def sound_export_routes(exports_of: PerStudio[SceneExports]) -> APIRouter:
         export = exports_of.get(studio).find(project.project_id, export_id)
         if export.state is not ExportState.DONE:
             raise Conflict("The file isn't finished yet. Wait for it, then fetch it.")
-        name = attachment(_file_name(project.document.name, export))
-        headers = {"Content-Disposition": name}
-        return FileResponse(export.path, headers=headers)
+        name = _file_name(project.document.name, export)
+        return FileResponse(export.path, headers={"Content-Disposition": attachment(name)})
 
     @routes.get("/{export_id}/captions")
     @page_policy(Access.GUEST, request_class=RequestClass.LONG)
     def fetch_captions(studio: StudioDep, project: Project, export_id: str) -> Response:
         """Captions of what the file has, as SRT."""
         export = exports_of.get(studio).find(project.project_id, export_id)
-        name = attachment(_file_name(project.document.name, export, ".srt"))
+        name = _file_name(project.document.name, export, ".srt")
         data = export.spec.scene.write_captions()[".srt"]
-        headers = {"Content-Disposition": name}
+        headers = {"Content-Disposition": attachment(name)}
         return Response(data, media_type="application/x-subrip", headers=headers)
 
     return routes

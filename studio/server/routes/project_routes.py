@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from functools import partial
@@ -27,14 +26,7 @@ from studio.project.script_merge import create_lines
 from studio.project.session import ProjectSession
 from studio.project.takes import Take
 from studio.server.event_stream import PING, EventStream, encode_event, is_woken
-from studio.server.policies import (
-    Access,
-    DiskUse,
-    RequestClass,
-    StudioDep,
-    page_policy,
-    studio_of_request,
-)
+from studio.server.policies import Access, DiskUse, RequestClass, StudioDep, page_policy
 from studio.server.routes.bodies import (
     AuthorBody,
     EditsBody,
@@ -63,16 +55,19 @@ _UNNAMED = "Untitled"
 project_routes = APIRouter(prefix="/studio/projects")
 
 
-async def _open_session(request: Request, project_id: str) -> ProjectSession:
-    # An open project needs no thread, and no wait for another one that is being opened.
-    studio = studio_of_request(request)
+async def open_session(studio: Studio, project_id: str) -> ProjectSession:
+    """Open a project; an open one needs no thread, and no wait for others being opened."""
     session = studio.projects.get_open(project_id)
     if session is None:
         session = await asyncio.to_thread(studio.projects.open, project_id)
     return session
 
 
-Project = Annotated[ProjectSession, Depends(_open_session)]
+async def _request_session(studio: StudioDep, project_id: str) -> ProjectSession:
+    return await open_session(studio, project_id)
+
+
+Project = Annotated[ProjectSession, Depends(_request_session)]
 """Type of a handler's `project`: the project in the path, opened."""
 
 
@@ -266,7 +261,7 @@ async def _follow(
 
 def _write_batch(project: ProjectSession, batch: _Batch) -> bytes:
     bodies = ((seq, news_body(project, seq, news)) for seq, news in batch)
-    return b"".join(encode_event(json.dumps(body), seq) for seq, body in bodies if body is not None)
+    return b"".join(encode_event(body, seq) for seq, body in bodies if body is not None)
 
 
 space_routes = APIRouter(prefix="/studio/space")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -21,6 +19,7 @@ from studio.server.event_stream import PING, EventStream, encode_event, is_woken
 from studio.server.policies import Access, RequestClass, RoutePolicy, page_policy
 from studio.server.routes.bodies import RequestBody, json_response, speakers_body
 from studio.server.routes.project_routes import Project
+from studio.storage.workspace import ASSETS
 
 _PAUSE_S = 0.25
 """Between two messages of a stream, since a render changes a project hundreds of times a second."""
@@ -33,20 +32,17 @@ class PlayHeadBody(RequestBody):
     playing: bool = False
 
 
-def table_read_page(pages: Path) -> APIRouter:
-    """The page of the table read, which holds nothing of any project and asks who reads it.
+PAGES = ASSETS / "page" / "reading"
+"""The pages that only read."""
 
-    Args:
-        pages: The folder of the pages' HTML.
-    """
-    routes = APIRouter()
+table_read_page = APIRouter()
 
-    @routes.get("/studio/read")
-    @RoutePolicy(Access.ANYBODY, is_page=True)
-    def table_read() -> FileResponse:
-        return FileResponse(pages / "table_read.html", headers={"Cache-Control": "no-cache"})
 
-    return routes
+@table_read_page.get("/studio/read")
+@RoutePolicy(Access.ANYBODY, is_page=True)
+def table_read() -> FileResponse:
+    """The page of the table read, which holds nothing of any project and asks who reads it."""
+    return FileResponse(PAGES / "table_read.html", headers={"Cache-Control": "no-cache"})
 
 
 reading_routes = APIRouter(prefix="/studio/projects/{project_id}")
@@ -128,10 +124,9 @@ async def follow_reading(
         while not (is_over() or session.events.closed):
             now = (session.events.seq, session.play_head.seq)
             if now[1] != sent[1] and now[1]:
-                heard = {"type": "heard", "heard": _play_head_body(session)}
-                yield encode_event(json.dumps(heard))
+                yield encode_event({"type": "heard", "heard": _play_head_body(session)})
             if now[0] != sent[0]:
-                yield encode_event(json.dumps({"type": "changed", "seq": now[0]}))
+                yield encode_event({"type": "changed", "seq": now[0]})
             sent = now
             while not await is_woken(woken):
                 yield PING

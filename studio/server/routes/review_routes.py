@@ -1,4 +1,8 @@
-"""Routes of review links: the owner makes and ends them; who holds one listens and comments."""
+"""Routes of what others say about a project: by review links, and programs by proposals.
+
+The owner makes and ends links; who holds one listens and comments. The page shows, accepts and
+rejects the edits that a program proposes.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +25,17 @@ from studio.project.line_states import LineState
 from studio.project.ops import AddComment, LineId
 from studio.project.session import ProjectSession
 from studio.server.event_stream import EventStream
-from studio.server.policies import Access, RequestClass, page_policy, reviewer_policy
-from studio.server.routes.bodies import RequestBody, json_response
-from studio.server.routes.project_routes import Project
-from studio.server.routes.reading_routes import follow_reading, reading_body
+from studio.server.policies import (
+    Access,
+    DiskUse,
+    RequestClass,
+    StudioDep,
+    page_policy,
+    reviewer_policy,
+)
+from studio.server.routes.bodies import AuthorBody, RequestBody, edit_body, json_response
+from studio.server.routes.project_routes import Project, open_session
+from studio.server.routes.reading_routes import PAGES, follow_reading, reading_body
 from studio.sharing.reviews import LINK_ENDED, ReviewLink, ReviewLinks
 
 _KEPT_FOR_OWNER = 200
@@ -45,11 +56,7 @@ class ReviewCommentBody(RequestBody):
 
 
 def review_link_routes(reviews: ReviewLinks | None) -> APIRouter:
-    """The owner's routes.
-
-    Args:
-        reviews: None where the studio isn't shared, so that there are none.
-    """
+    """The owner's routes; where the studio isn't shared, they refuse."""
     routes = APIRouter(prefix="/studio/projects/{project_id}/reviews")
 
     def links() -> ReviewLinks:
@@ -100,13 +107,10 @@ async def open_review(reviews: ReviewLinks | None, token: str) -> Review:
     if reviews is None:
         raise NotFound(LINK_ENDED)
     link = await asyncio.to_thread(reviews.use, token)
-    projects = reviews.studio.projects
-    session = projects.get_open(link.project_id)
-    if session is None:
-        try:
-            session = await asyncio.to_thread(projects.open, link.project_id)
-        except NotFound as error:
-            raise NotFound(LINK_ENDED) from error
+    try:
+        session = await open_session(reviews.studio, link.project_id)
+    except NotFound as error:
+        raise NotFound(LINK_ENDED) from error
     return Review(reviews, link, session)
 
 
@@ -133,13 +137,8 @@ ReviewDep = Annotated[Review, Depends(_request_review)]
 """Type of a handler's `review`: that of the token in the path."""
 
 
-def review_page(reviews: ReviewLinks | None, pages: Path) -> APIRouter:
-    """The page that a review link leads to; of an ended link it says so.
-
-    Args:
-        reviews: None where the studio isn't shared.
-        pages: The folder of the pages' HTML.
-    """
+def review_page(reviews: ReviewLinks | None) -> APIRouter:
+    """The page that a review link leads to; of an ended link it says so."""
     routes = APIRouter()
 
     @routes.get("/studio/review/{token}")
@@ -151,7 +150,7 @@ def review_page(reviews: ReviewLinks | None, pages: Path) -> APIRouter:
         except NotFound:
             status = 404
         headers = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-        return FileResponse(pages / "review.html", status, headers)
+        return FileResponse(PAGES / "review.html", status, headers)
 
     return routes
 
@@ -247,3 +246,32 @@ def _add_comment(session: ProjectSession, link: ReviewLink, body: ReviewCommentB
         raise Conflict("This project can take no further comments. Tell whoever sent you the link.")
     op = AddComment(op="comment", comment_id=secrets.token_hex(6), **body.model_dump())
     session.edit([op], Author(f"review-{link.review_id}"), session.rev)
+
+
+proposal_routes = APIRouter(prefix="/studio/projects/{project_id}/proposal")
+
+
+@proposal_routes.get("")
+@page_policy(Access.GUEST)
+def read_proposal(studio: StudioDep, project: Project) -> Response:
+    """Fetch the latest proposal, and whether it can still be accepted."""
+    proposal = studio.proposals.find(project)
+    names = ("proposal_id", "state", "note", "changes")
+    return json_response({name: getattr(proposal, name) for name in names})
+
+
+@proposal_routes.post("/{proposal_id}/accept")
+@page_policy(Access.GUEST, disk=DiskUse.EDIT)
+def accept_proposal(
+    studio: StudioDep, project: Project, proposal_id: str, body: AuthorBody
+) -> Response:
+    """Make the changes, as one step of undo."""
+    news = studio.proposals.accept(project, proposal_id, body.author())
+    return json_response(edit_body(project, news))
+
+
+@proposal_routes.post("/{proposal_id}/reject", status_code=204)
+@page_policy(Access.GUEST)
+def reject_proposal(studio: StudioDep, project: Project, proposal_id: str) -> None:
+    """Discard a proposal."""
+    studio.proposals.reject(project, proposal_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Set
@@ -204,7 +203,7 @@ class StateFeed:
     def _write_message(self, since: int) -> bytes:
         state = {name: part for name, (version, part) in self._parts.items() if version > since}
         state = _change_models(state, _count_down)
-        return encode_event(json.dumps({"type": "state", "state": state}))
+        return encode_event({"type": "state", "state": state})
 
     def stop(self) -> None:
         """Stop following the state."""

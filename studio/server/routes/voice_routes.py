@@ -1,7 +1,11 @@
-"""Routes of the cards of voice engines and recognisers: download, pause, cancel, remove, try."""
+"""Routes of voice engines and recognisers, of a character's voices, and of takes made by hand.
+
+And of the judgement: how good the checks are on a project's takes.
+"""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import Annotated, Any
@@ -11,6 +15,7 @@ from pydantic import Field
 
 from studio.backends.sherpa.own_voices import list_voice_files
 from studio.backends.sherpa.public_voices import read_public_voices
+from studio.project.judgement import ProjectJudge, describe_judgement
 from studio.server.policies import (
     UPLOAD_BYTES,
     Access,
@@ -188,3 +193,42 @@ def withdraw_take(
 ) -> None:
     """Cancel what `record` or `say_again` was asked with this `edit_id`: there is no such take."""
     studio.pending_takes.withdraw(project, query.author(group=query.edit_id))
+
+
+def judge_routes() -> APIRouter:
+    """Judging in the background: one project of a server at a time, as it takes a whole core."""
+    routes = APIRouter(prefix="/studio/projects/{project_id}/judgement")
+    turn = threading.BoundedSemaphore(1)
+
+    @routes.get("")
+    @page_policy(Access.GUEST)
+    def judgement(project: Project) -> dict[str, Any]:
+        """How far judging is, and the latest judgement."""
+        return judgement_body(project.judge)
+
+    @routes.post("", status_code=202)
+    @page_policy(Access.GUEST, disk=DiskUse.EDIT)
+    def begin_judging(project: Project) -> dict[str, Any]:
+        """Plant faults into the project's takes, and count which the checks find."""
+        project.judge.start(turn)
+        return judgement_body(project.judge)
+
+    @routes.delete("", status_code=204)
+    @page_policy(Access.GUEST)
+    def stop_judging(project: Project) -> None:
+        """Stop judging; what was known before stays."""
+        project.judge.stop()
+
+    return routes
+
+
+def judgement_body(judge: ProjectJudge) -> dict[str, Any]:
+    """How far judging is, and the latest judgement; `judged_at` is None before the first."""
+    done, total = judge.progress
+    return {
+        "state": judge.state.value,
+        "done": done,
+        "total": total,
+        "message": judge.message,
+        **describe_judgement(judge.judgement),
+    }

@@ -7,6 +7,7 @@ Clients differ in where they look: OpenAI's read `/models`; Open WebUI reads `mo
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -17,13 +18,8 @@ from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.base import Backend
 from studio.backends.registry import offer_of
 from studio.errors import BadInput, NotFound, about
-from studio.server.policies import (
-    UPLOAD_BYTES,
-    DiskUse,
-    RequestClass,
-    StudioDep,
-    speech_policy,
-)
+from studio.server.policies import UPLOAD_BYTES, DiskUse, RequestClass, StudioDep, speech_policy
+from studio.server.transfers import store_upload
 from studio.server.v1.speech_bodies import backend_for
 from studio.services.studio import Studio
 from studio.services.voice_library import NewSample, TrimSpec
@@ -208,12 +204,9 @@ def add_voice(
     if consent.strip().casefold() in _FALSE:
         with about("consent"):
             raise BadInput("consent is missing: say that the voice is yours, or its owner agreed.")
-    uploads = studio.voices.uploads
-    with uploads.open_writer(max_bytes=UPLOAD_BYTES) as arriving, about("audio_sample"):
-        while chunk := audio_sample.file.read(1 << 20):
-            arriving.write(chunk)
-        upload = uploads.add(arriving.finish(), name)
-    take = NewSample(TrimSpec(upload.upload_id), consent=True, transcript=ref_text or None)
+    with about("audio_sample"):
+        upload_id = store_upload(studio, audio_sample, name)
+    take = NewSample(TrimSpec(upload_id), consent=True, transcript=ref_text or None)
     voice = _describe(studio.voices.add(name, take, description=speaker_description or None))
     assert voice is not None, "it was given a sample"
     return VoiceAdded(voice=voice)
@@ -234,28 +227,14 @@ def remove_voice(studio: StudioDep, name: str) -> VoiceRemoved:
 def model_card(backend: Backend) -> ModelCard:
     """What a backend is and can do."""
     can = backend.capabilities
+    same = ("cloning", "builtin_voice", "described_voices", "instructions", "streaming")
     abilities = ModelAbilities(
-        cloning=can.cloning,
-        builtin_voice=can.builtin_voice,
+        **{name: getattr(can, name) for name in (*same, "max_chars")},
         presets=[preset.preset_id for preset in can.presets],
-        described_voices=can.described_voices,
-        instructions=can.instructions,
         languages=dict(can.languages),
         tags=sorted(can.tags),
-        params=[
-            ModelParam(
-                name=one.name,
-                minimum=one.minimum,
-                maximum=one.maximum,
-                default=one.default,
-                whole=one.is_whole,
-                help=one.help,
-            )
-            for one in can.line_params
-        ],
-        streaming=can.streaming,
+        params=[ModelParam(**asdict(one), whole=one.is_whole) for one in can.line_params],
         sample_rate_hz=STUDIO_RATE_HZ,
-        max_chars=can.max_chars,
     )
     return ModelCard(id=backend.name, created=0, title=backend.title, capabilities=abilities)
 

@@ -39,6 +39,7 @@ from studio.engine.job import (
 from studio.errors import BadInput, Conflict, NotFound, about
 from studio.hearing.timing_files import TimingFormat, write_scene_captions, write_timing
 from studio.project.characters import PLAIN, Character, change_character
+from studio.server.event_stream import encode_event
 from studio.server.middleware.access_log import JOB_ID
 from studio.server.policies import DiskUse, PerStudio, RequestClass, StudioDep, speech_policy
 from studio.server.transfers import attachment, make_file, mastering_of, unless_left
@@ -419,14 +420,14 @@ def _card(job: Job) -> DialogCard:
     )
 
 
-async def _progress(job: Job) -> AsyncIterator[str]:
+async def _progress(job: Job) -> AsyncIterator[bytes]:
     """An event for each step of the job; the last one has the render as it ended."""
-    yield write_event({"type": "dialog.created", "dialog": _card(job).model_dump()})
+    yield encode_event({"type": "dialog.created", "dialog": _card(job).model_dump()})
     async for event in job.events.subscribe():
         if event.segment_idx is None:
-            yield write_event({"type": f"dialog.{event.state}", "dialog": _card(job).model_dump()})
+            yield encode_event({"type": f"dialog.{event.state}", "dialog": _card(job).model_dump()})
         else:
-            yield write_event(_step(job, event, event.segment_idx))
+            yield encode_event(_step(job, event, event.segment_idx))
 
 
 def _step(job: Job, event: JobEvent, segment_idx: int) -> dict[str, Any]:
@@ -440,8 +441,3 @@ def _step(job: Job, event: JobEvent, segment_idx: int) -> dict[str, Any]:
         "message": event.message,
         "doubtful": [doubt.message for doubt in checked.issues] if checked else [],
     }
-
-
-def write_event(body: dict[str, Any]) -> str:
-    """A server-sent event that holds JSON."""
-    return f"data: {json.dumps(body, ensure_ascii=False)}\n\n"

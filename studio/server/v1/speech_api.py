@@ -25,6 +25,7 @@ from studio.hearing.timing_files import TimedLine, place_in_scene
 from studio.hearing.word_aligner import WordAligner
 from studio.hearing.written_words import place_in_written
 from studio.server.error_responses import DOCUMENTED, SPEECH_HANDLERS, speech_error_body
+from studio.server.event_stream import encode_event
 from studio.server.middleware.access_log import JOB_ID
 from studio.server.policies import (
     SPEECH_BYTES,
@@ -37,7 +38,7 @@ from studio.server.policies import (
     spend_upload,
 )
 from studio.server.v1.catalog_api import catalog_routes
-from studio.server.v1.dialog_api import AUDIO_CONTENT, DialogStore, dialog_routes, write_event
+from studio.server.v1.dialog_api import AUDIO_CONTENT, DialogStore, dialog_routes
 from studio.server.v1.speech_bodies import (
     References,
     SpeechBody,
@@ -144,18 +145,18 @@ class SpokenAudio:
         finally:
             self._encoder.close()
 
-    async def events(self) -> AsyncIterator[str]:
+    async def events(self) -> AsyncIterator[bytes]:
         """The encoded audio as server-sent events; a failure on the way becomes an event."""
         try:
             async for data in self.audio():
                 if data:
                     audio = base64.b64encode(data).decode()
-                    yield write_event({"type": "speech.audio.delta", "audio": audio})
+                    yield encode_event({"type": "speech.audio.delta", "audio": audio})
         except StudioError as error:
-            yield write_event({"type": "error"} | speech_error_body(error))
+            yield encode_event({"type": "error"} | speech_error_body(error))
         else:
             stamps = await asyncio.to_thread(self._find_stamps)
-            yield write_event({"type": "speech.audio.done", "usage": self._usage()} | stamps)
+            yield encode_event({"type": "speech.audio.done", "usage": self._usage()} | stamps)
 
     async def _encode(self, chunk: Samples) -> bytes:
         self._samples += len(chunk)
@@ -228,12 +229,7 @@ async def _wait_for_disconnect(request: Request) -> None:
 
 
 def speech_api(studio_of: StudioOf, *, guard: Callable[..., Any]) -> FastAPI:
-    """Build the application under `/v1`.
-
-    Args:
-        studio_of: Finds the studio that a request works with.
-        guard: Dependency that refuses a request without the key, where the studio has one.
-    """
+    """Build the application under `/v1`; the guard refuses a request that lacks the key."""
     api = FastAPI(
         title="Tableread speech API",
         version="1",

@@ -9,46 +9,23 @@ recording's id in its place.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Any
 
 import gradio as gr
 from gradio.context import get_blocks_context
 
 from studio.audio.formats import FileSuffix
-from studio.audio.loudness import Loudness
 from studio.errors import BadInput, StudioError
-from studio.services.spoken_files import SpokenFile, SpokenScene
+from studio.server.program_calls import ProgramCalls
+from studio.services.spoken_files import SpokenFile
 
 CONCURRENCY = 16
-
-
-class Calls(Protocol):
-    """What the functions do for one caller."""
-
-    async def speak(self, text: str, voice: str, seed: int | None) -> SpokenFile:
-        """Speak a text."""
-
-    async def render(self, script: str, **wishes: Any) -> SpokenScene:
-        """Render a script."""
-
-    def list_voices(self) -> list[dict[str, Any]]:
-        """List the voices."""
-
-    def add_voice(
-        self, recording_id: str, name: str, *, consent: bool, transcript: str | None
-    ) -> str:
-        """Add a voice from a recording."""
-
-    def change_loudness(
-        self, recording_id: str, target: str, audio_format: str
-    ) -> tuple[SpokenFile, Loudness, Loudness]:
-        """Bring a recording to a loudness."""
 
 
 class GradioFunctions:
     """The functions; a refusal of the studio reaches the caller in its words."""
 
-    def __init__(self, calls_of_caller: Callable[[], Calls]) -> None:
+    def __init__(self, calls_of_caller: Callable[[], ProgramCalls]) -> None:
         """Find the calls of each caller anew; that raises `NotAllowed` if there are none."""
         self._calls = calls_of_caller
 
@@ -156,7 +133,7 @@ class GradioFunctions:
             return _file_data(made), {"before": asdict(before), "after": asdict(after)}
 
 
-def offer_functions(calls_of_caller: Callable[[], Calls]) -> None:
+def offer_functions(calls_of_caller: Callable[[], ProgramCalls]) -> None:
     """Register them under their names; to be called inside the page's Blocks."""
     functions = GradioFunctions(calls_of_caller)
     for function in (
