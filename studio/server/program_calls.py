@@ -26,7 +26,7 @@ from studio.engine.job import Job, JobState, build_scene
 from studio.errors import BadInput, Cancelled
 from studio.server.middleware.gradio_calls import RECORDING
 from studio.server.policies import StudioDep
-from studio.server.transfers import mastering_of, store_upload
+from studio.server.transfers import StoredFile, mastering_of, store_upload
 from studio.server.v1.catalog_api import voice_cards
 from studio.server.v1.speech_bodies import backend_for, named_voice
 from studio.services.line_checks import check_settings
@@ -199,4 +199,4 @@ def spoken_file(studio: StudioDep, key: str, name: str) -> FileResponse:
     """Fetch audio that a function made; `name` is for people."""
     made = studio.spoken_files.find(key)
     headers = {"Cache-Control": "private, no-store"}
-    return FileResponse(made.path, media_type=made.media_type, headers=headers)
+    return StoredFile(made.path, media_type=made.media_type, headers=headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -16,6 +17,7 @@ from fastapi import Request, UploadFile
 from fastapi.responses import FileResponse, Response
 from pydantic import Field
 from starlette.background import BackgroundTask
+from starlette.types import Receive, Scope, Send
 
 from studio.audio.clip import Clip
 from studio.audio.decode import DEFAULT_LIMITS
@@ -23,7 +25,7 @@ from studio.audio.encode import encode
 from studio.audio.export import OnProgress
 from studio.audio.formats import AudioFormat
 from studio.audio.mastering import MAX_LUFS, MIN_LUFS, Mastering, parse_target
-from studio.errors import Cancelled
+from studio.errors import Cancelled, NotFound
 from studio.server.policies import UPLOAD_BYTES
 from studio.services.studio import Studio
 from studio.storage.workspace import EXPORTS, ensure_writable
@@ -81,6 +83,29 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
         return task.result()
     finally:
         task.cancel()
+
+
+class StoredFile(FileResponse):
+    """A file as its route found it, sent whole even if another request removes it meanwhile.
+
+    Raises:
+        NotFound: It has been removed.
+    """
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        try:
+            self._opened = path.open("rb")
+        except FileNotFoundError as error:
+            raise NotFound("This file has been removed.") from error
+        descriptor = self._opened.fileno()
+        super().__init__(path, stat_result=os.fstat(descriptor), **options)
+        if os.name == "posix":  # elsewhere nobody can remove what is open
+            self.path = f"/dev/fd/{descriptor}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, and close it."""
+        with self._opened:
+            await super().__call__(scope, receive, send)
 
 
 def wav_answer(clip: Clip) -> Response:

@@ -60,7 +60,14 @@ from studio.server.policies import (
 )
 from studio.server.routes.bodies import RequestBody, json_response, project_body
 from studio.server.routes.project_routes import Project
-from studio.server.transfers import LoudnessChoice, attachment, make_file, mastering_of, unless_left
+from studio.server.transfers import (
+    LoudnessChoice,
+    StoredFile,
+    attachment,
+    make_file,
+    mastering_of,
+    unless_left,
+)
 from studio.services.line_checks import find_unfit_settings, fit_settings
 from studio.services.studio import Studio
 from studio.storage.disk import Disk, storage_errors
@@ -371,7 +378,7 @@ def sound_export_routes(exports_of: PerStudio[SceneExports]) -> APIRouter:
         if export.state is not ExportState.DONE:
             raise Conflict("The file isn't finished yet. Wait for it, then fetch it.")
         name = _file_name(project.document.name, export)
-        return FileResponse(export.path, headers={"Content-Disposition": attachment(name)})
+        return StoredFile(export.path, headers={"Content-Disposition": attachment(name)})
 
     @routes.get("/{export_id}/captions")
     @page_policy(Access.GUEST, request_class=RequestClass.LONG)

@@ -46,6 +46,7 @@ from studio.server.routes.bodies import (
     take_body,
 )
 from studio.server.routes.state_feed import StateFeeds
+from studio.server.transfers import StoredFile
 from studio.services.line_checks import check_edits, check_script, check_settings, fit_settings
 from studio.services.studio import Studio
 from studio.storage.disk import DiskUsage
@@ -423,7 +424,7 @@ async def line_audio(project: Project, line_id: str) -> StreamingResponse:
 def take_audio(project: Project, line_id: str, take_id: str) -> FileResponse:
     """Fetch a take's audio file."""
     path = project.take_store.get_audio_path(_take(project, line_id, take_id))
-    return FileResponse(path, media_type="audio/wav", headers=_FOR_GOOD)
+    return StoredFile(path, media_type="audio/wav", headers=_FOR_GOOD)
 
 
 @project_audio_routes.get("/takes/{line_id}/{take_id}/peaks")

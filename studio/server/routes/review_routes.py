@@ -36,6 +36,7 @@ from studio.server.policies import (
 from studio.server.routes.bodies import AuthorBody, RequestBody, edit_body, json_response
 from studio.server.routes.project_routes import Project, open_session
 from studio.server.routes.reading_routes import PAGES, follow_reading, reading_body
+from studio.server.transfers import StoredFile
 from studio.sharing.reviews import LINK_ENDED, ReviewLink, ReviewLinks
 
 _KEPT_FOR_OWNER = 200
@@ -183,7 +184,7 @@ def listen(review: ReviewDep, line_id: str, take_id: str) -> FileResponse:
     """Fetch the take that a line has now."""
     path = _find_audio(review.session, line_id, take_id)
     headers = {"Cache-Control": "private, max-age=600"}
-    return FileResponse(path, media_type="audio/wav", headers=headers)
+    return StoredFile(path, media_type="audio/wav", headers=headers)
 
 
 @reviewer_routes.post("/comments", status_code=201)

@@ -35,7 +35,14 @@ from studio.server.routes.speaker_bodies import (
     speaker_body,
     voice_offer,
 )
-from studio.server.transfers import attachment, make_file, receive, unless_gone, wav_answer
+from studio.server.transfers import (
+    StoredFile,
+    attachment,
+    make_file,
+    receive,
+    unless_gone,
+    wav_answer,
+)
 from studio.services.previews import Sentence
 from studio.services.sample_listening import SampleWords
 from studio.services.voice_library import TrimSpec
@@ -209,7 +216,7 @@ def remove_sample(studio: StudioDep, speaker_id: str, sample_id: str) -> dict[st
 def sample_version(studio: StudioDep, speaker_id: str, version_id: str) -> FileResponse:
     """Fetch an earlier version of a sample, or the original of a denoised one."""
     path = studio.speakers.find_version_path(speaker_id, version_id)
-    return FileResponse(path, media_type="audio/wav", headers={"Cache-Control": "no-cache"})
+    return StoredFile(path, media_type="audio/wav", headers={"Cache-Control": "no-cache"})
 
 
 @speaker_routes.post("/{speaker_id}/formers/{version_id}/restore")
@@ -265,7 +272,7 @@ def _sample_file(speaker: Speaker, sample_id: str) -> FileResponse:
     path = paths.get(sample_id)
     if path is None or not path.is_file():
         raise NotFound(f"This sample of {speaker.name} isn't there. Choose a recording again.")
-    return FileResponse(path, media_type="audio/wav", headers={"Cache-Control": "no-cache"})
+    return StoredFile(path, media_type="audio/wav", headers={"Cache-Control": "no-cache"})
 
 
 def _details(values: dict[str, Any]) -> SpeakerDetails:

@@ -42,7 +42,7 @@ from studio.project.characters import PLAIN, Character, change_character
 from studio.server.event_stream import encode_event
 from studio.server.middleware.access_log import JOB_ID
 from studio.server.policies import DiskUse, PerStudio, RequestClass, StudioDep, speech_policy
-from studio.server.transfers import attachment, make_file, mastering_of, unless_left
+from studio.server.transfers import StoredFile, attachment, make_file, mastering_of, unless_left
 from studio.server.v1.sound_query import SoundQuery
 from studio.server.v1.speech_bodies import (
     DialogBody,
@@ -272,7 +272,7 @@ def try_audio(store: DialogStoreDep, dialog_id: str, segment: int, number: int) 
     if 0 <= segment < len(records) and 0 < number <= len(records[segment].tries):
         path = records[segment].tries[number - 1].path
         if path is not None:
-            return FileResponse(path, media_type="audio/wav")
+            return StoredFile(path, media_type="audio/wav")
     raise NotFound("This segment has no such try with audio.")
 
 
