@@ -283,11 +283,16 @@ class StudioServer(App):  # type: ignore[misc]  # Gradio's types are skipped
         self._entry = entry
         self._streams = OpenStreams()
 
+    def _count_inputs(self, function: str | int) -> int:
+        known = self.get_blocks().fns.values()
+        found = (one for one in known if function in (one.api_name, one._id))
+        return next((len(one.inputs) for one in found), 0)
+
     def build_middleware_stack(self) -> ASGIApp:
         """Wrap Gradio's own middleware in the studio's; called once Gradio has added its routes."""
         link_page(self.routes, self.page_assets.preload)
         self.router.routes.insert(0, DirectRoute(self.routes))
-        routes = GradioCallMiddleware(super().build_middleware_stack())
+        routes = GradioCallMiddleware(super().build_middleware_stack(), self._count_inputs)
 
         async def known(scope: Scope, receive: Receive, send: Send) -> None:
             scope["studio_server"] = self

@@ -10,11 +10,11 @@ has of its own: here it finds none. No setting turns any of these off.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from importlib.util import LazyLoader
 from types import ModuleType
 
 _MODULE = "gradio.component_meta"
@@ -49,7 +49,7 @@ class _Finder(MetaPathFinder):
         if found is None or type(found.loader) is not SourceFileLoader:
             return None
         if fullname == _UNUSED:
-            found.loader = LazyLoader(found.loader)
+            found.loader = _LaterLoader(fullname, found.loader.path)
         else:
             found.loader = _Loader(fullname, found.loader.path)
         return found
@@ -60,6 +60,33 @@ class _Loader(SourceFileLoader):
         super().exec_module(module)
         if hasattr(module, _WRITER):
             setattr(module, _WRITER, _write_nothing)
+
+
+class _LaterLoader(SourceFileLoader):
+    def exec_module(self, module: ModuleType) -> None:
+        module.__class__ = _Later
+
+    def exec_now(self, module: ModuleType) -> None:
+        super().exec_module(module)
+
+
+class _Later(ModuleType):
+    """Runs its module when something in it is first asked for, in one thread.
+
+    `importlib.util.LazyLoader` lets others see the module half made until Python 3.12.
+    """
+
+    def __getattr__(self, name: str) -> object:
+        with _one_at_a_time:
+            loader, begun = self.__loader__, self.__dict__.setdefault("_begun", [])
+            if isinstance(loader, _LaterLoader) and not begun:
+                begun.append(True)
+                loader.exec_now(self)
+                self.__class__ = ModuleType  # type: ignore[assignment]
+            return ModuleType.__getattribute__(self, name)
+
+
+_one_at_a_time = threading.RLock()  # the module asks for parts of itself while it is run
 
 
 def _write_nothing(*_: object) -> None:

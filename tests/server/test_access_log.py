@@ -18,7 +18,7 @@ from shared_studio import app_of_front, front_of, routes_of, visitor_of
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from studio.server.middleware.access_log import AccessLog
+from studio.server.middleware.access_log import AccessLog, LogLimit
 from studio.server.policies import RoutePolicies
 from studio.services.studio import Studio
 
@@ -205,3 +205,10 @@ def test_a_studio_of_this_machine_logs_refused_requests_and_answers_by_its_own_n
         assert http.get("/healthz", headers={"Host": "studio:7860"}).status_code == 403
         assert " WARNING GET /healthz 403 " in process.said()  # the first one's, at least
         assert "/healthz 200 " not in process.said()
+
+
+def test_what_other_packages_log_of_a_request_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.handler.addFilter(limit := LogLimit())
+    logging.getLogger("mcp.server").warning("Unknown tool: %s", "x" * 200_000)
+    caplog.handler.removeFilter(limit)
+    assert len(caplog.messages[0]) < 1_100

@@ -179,3 +179,17 @@ def test_an_unknown_event_gets_an_answer_and_leaves_no_traceback(tmp_path: Path)
         event_id = http.post("/gradio_api/call/add_voice", json=refused).json()["event_id"]
         assert "as a file" in http.get(f"/gradio_api/call/add_voice/{event_id}").text
         assert "Traceback" not in process.said()
+
+
+def test_a_call_that_lacks_arguments_is_refused_and_what_it_said_isnt_logged(
+    tmp_path: Path,
+) -> None:
+    said = "a private sentence " * 1_000
+    with serving(tmp_path / "workspace") as (http, process):
+        called = http.post("/gradio_api/call/speak", json={"data": [said]})
+        queued = {"data": [said], "fn_index": 0, "session_hash": "here"}
+        joined = http.post("/gradio_api/queue/join", json=queued)
+        for answer in (called, joined):
+            assert answer.status_code == 400
+            assert "takes 3 arguments; 1 came" in answer.text
+        assert "private" not in process.said()

@@ -26,8 +26,15 @@ assert opened == [], opened
 assert "pandas.core" not in sys.modules
 with gradio.Blocks():
     assert callable(gradio.Button().click)
-import pandas
-assert list(pandas.DataFrame({"a": [1]}).columns) == ["a"]
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+together = Barrier(8)
+def use(number):
+    together.wait()
+    import pandas
+    return list(pandas.DataFrame({"a": [number]}).columns)
+with ThreadPoolExecutor(8) as pool:
+    assert list(pool.map(use, range(8))) == [["a"]] * 8
 import gc
 gc.disable()
 from studio.server.studio_server import collect_garbage_again

@@ -91,6 +91,8 @@ class AccessLog:
 
 
 _OWN = "studio."
+_MOST_CHARS = 1_000
+"""Of a foreign warning."""
 
 
 class LogLimit(logging.Filter):
@@ -117,6 +119,9 @@ class LogLimit(logging.Filter):
         """Whether to log a record; those of one line of code are the same, whatever they say."""
         if record.levelno < logging.WARNING or record.name.startswith(_OWN):
             return True
+        said = record.getMessage()
+        if len(said) > _MOST_CHARS:  # it may hold what was sent
+            record.msg, record.args = f"{said[:_MOST_CHARS]} …", None
         error = record.exc_info[1] if record.exc_info else None
         return self.is_due((record.pathname, record.lineno, error and _find_origin(error)))
 

@@ -6,6 +6,7 @@ Gradio downloads a URL that stands in an argument as a file would, before it cal
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -13,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from studio.errors import BadInput
 from studio.server.error_responses import error_response
 from studio.server.middleware.admission import BODY_HEADERS, receive_once
 
@@ -22,6 +24,10 @@ _CALL_BY_NAMES = f"{_CALL}v2/"
 
 RECORDING = "recording:"
 """What comes before a recording's id in the answer to its upload."""
+
+
+CountInputs = Callable[[str | int], int]
+"""How many arguments a function takes, by its name or number; 0 of one that isn't there."""
 
 
 class _UploadedFile(BaseModel, strict=True):
@@ -63,17 +69,21 @@ def is_call(path: str) -> bool:
     return path == _QUEUE_JOIN or path.startswith(_CALL)
 
 
-def _read_call(path: str, body: bytes) -> bytes:
+def _read_call(path: str, body: bytes, count_inputs: CountInputs) -> bytes:
     """A call as JSON, with the id of each recording in its place.
 
     Raises:
         ValidationError: It holds something else than is checked here.
+        BadInput: Arguments lack; Gradio would print those that came, whatever their length.
     """
     if path.startswith(_CALL_BY_NAMES):
         named = _CALL_WITH_NAMES.validate_json(body)
         return json.dumps({name: _plain(one) for name, one in named.items()}).encode()
     kind = _QueuedCall if path == _QUEUE_JOIN else _Call
     call = kind.model_validate_json(body)
+    function = call.fn_index if isinstance(call, _QueuedCall) else path.split("/")[3]
+    if len(call.data) < (count := count_inputs(function)):
+        raise BadInput(f"This function takes {count} arguments; {len(call.data)} came.")
     data = [_plain(one) for one in call.data]
     return json.dumps(call.model_dump(exclude={"data"}) | {"data": data}).encode()
 
@@ -87,8 +97,9 @@ def _plain(argument: object) -> object:
 class GradioCallMiddleware:
     """Passes on calls of Gradio's functions with texts, numbers and uploaded recordings only."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, count_inputs: CountInputs) -> None:
         self._app = app
+        self._count_inputs = count_inputs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse a call."""
@@ -96,12 +107,16 @@ class GradioCallMiddleware:
             await self._pass_on(scope, receive, send)
             return
         try:
-            data = _read_call(scope["path"], await Request(scope, receive).body())
+            body = await Request(scope, receive).body()
+            data = _read_call(scope["path"], body, self._count_inputs)
         except ValidationError:
             message = (
                 "The arguments of this function are texts, numbers and uploaded files, as JSON."
             )
             await error_response(scope["path"], 400, message)(scope, receive, send)
+            return
+        except BadInput as error:
+            await error_response(scope["path"], 400, str(error))(scope, receive, send)
             return
         # `data` is written anew, so that Gradio reads nothing else in it than was checked.
         scope["headers"] = [one for one in scope["headers"] if one[0] not in BODY_HEADERS]
