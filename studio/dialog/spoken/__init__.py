@@ -1,0 +1,5 @@
+"""Text as a voice says it: numbers, money, dates, units, abbreviations and addresses as words."""
+
+from studio.dialog.spoken.saying import Place, Spoken, say
+
+__all__ = ["Place", "Spoken", "say"]
