@@ -9,12 +9,13 @@ from functools import lru_cache
 
 import regex
 
-from studio.dialog.spoken.languages import Language, find_language
+from studio.dialog.spoken.languages import Language, find_language, read_table
 from studio.dialog.spoken.readers import Reader, list_rules, make_quick_look
 from studio.dialog.tags import find_tags
 
 _TAGS_LAST = 5
 """Rules for markup, some of which looks like tags, before the tags are taken out of sight."""
+_MOST_READ = 1_000
 _MOST_DIGITS = 1_000
 """In one run. More of them are no number that anybody would listen to, and stay as they are."""
 
@@ -54,6 +55,15 @@ class Spoken:
         if key < place.end:
             return place.from_end if is_end else place.from_start
         return at - place.end + place.from_end
+
+
+def tell_language(text: str) -> str | None:
+    """The language of a text by its most common words; None if those don't tell."""
+    found = set(regex.findall(r"[\p{L}'’]+", text[:_MOST_READ].casefold()))
+    known: dict[str, str] = read_table("tables")["common"]
+    counts = {code: len(found.intersection(words.split())) for code, words in known.items()}
+    best, second = sorted(counts.values(), reverse=True)[:2]
+    return max(counts, key=lambda one: counts[one]) if best > second else None
 
 
 @lru_cache(maxsize=20_000)
