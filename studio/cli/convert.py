@@ -45,11 +45,7 @@ def run_convert(arguments: argparse.Namespace) -> int:
 
 
 def run_spoken(arguments: argparse.Namespace) -> int:
-    """Print each row of a text as it is spoken.
-
-    Raises:
-        BadInput: The text can't be read.
-    """
+    """Print each row of a text as it is spoken."""
     check_script(arguments)
     text = read_content(arguments.script, "cut it into parts").decode("utf-8-sig", "replace")
     language = arguments.language or tell_language(text) or "en"

@@ -402,11 +402,7 @@ def _read_pronouncing(
 
 
 def read_content(path: Path, remedy: str) -> bytes:
-    """The bytes of a file or of standard input.
-
-    Raises:
-        BadInput: It can't be read or is too large; `remedy` says what to do then.
-    """
+    """The bytes of a file or of standard input; `remedy` says what to do if it is too large."""
     name = "Standard input" if path == STANDARD else str(path)
     try:
         if path == STANDARD:

@@ -36,6 +36,7 @@ from studio.dialog.model import (
     resolve_language,
 )
 from studio.dialog.pronunciation import find_spoken_language
+from studio.dialog.spoken import read_table
 from studio.dialog.tags import (
     DEFAULT_PAUSE_S,
     SOUND_TAGS,
@@ -172,25 +173,12 @@ def _sentences(masked: str, language: str | None) -> Iterator[Span]:
             yield from _visible(start, end, masked)
 
 
-# What sentencex takes for the end of a sentence: titles and references, and what somebody said
-# before the words that name who it was.
-_NO_ENDS = regex.compile(r"\b(?:M[sx]|Ft|Vol|approx|MM?|Mmes?|Mlle)\.\s*$")
-_QUOTED_END = regex.compile(r"[!?…][\"'”’»]\s*$")
-_SAYS = regex.compile(
-    r"(?:I|[Hh]e|[Ss]he|[Tt]hey|[Ww]e|you|(?:\p{Lu}[\p{L}'’-]*\s?){1,3}) (?:(?:\p{Ll}+ly )?"
-    r"(?:said|asked|cried|called|shouted|yelled|whispered|replied|answered|muttered|screamed|added|"
-    r"exclaimed|demanded|snapped|murmured|sighed|laughed|says|asks))\b"
-)
-
-
 def cut_sentences(text: str, language: str) -> list[str]:
     """The sentences of a text with the white space behind them; `language` without its region."""
     found: list[str] = []
+    no_end: str = read_table("rules")["no_end"]
     for one in sentencex.segment(language, text):
-        is_open = found and (
-            _NO_ENDS.search(found[-1]) or (_QUOTED_END.search(found[-1]) and _SAYS.match(one))
-        )
-        if is_open:
+        if found and regex.search(no_end, f"{found[-1][-12:]}\0{one[:80]}"):
             found[-1] += one
         else:
             found.append(one)
@@ -567,7 +555,9 @@ class _Planner:
         for kind, message in directed.notices.items():
             self._notice(_DIRECTED, kind, number, message)
         if not parts and not is_speakable(directed.text):
-            parts = _find_silence(line.text, directed.text)
+            beats = ("…" in directed.text or "..." in directed.text) + 1  # none behind directions
+            beats *= bool(normalize_spoken_text(directed.text))
+            parts = [DEFAULT_PAUSE_S * beats] if normalize_spoken_text(line.text) else []
         if not parts:
             message = _why_silent(line.text, text, speaker)
             return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
@@ -674,14 +664,6 @@ class _Planner:
 
     def _notice(self, kind: str, name: str, number: int, message: str) -> None:
         self.notices.setdefault((kind, name), Notice(_sentence(message), number))
-
-
-def _find_silence(written: str, directed: str) -> list[str | float]:
-    """The pause of a line without a word; none of one that is empty."""
-    if not normalize_spoken_text(directed):  # nothing but directions, which no voice says
-        return [0.0] if normalize_spoken_text(written) else []
-    is_long = "…" in directed or "..." in directed
-    return [2 * DEFAULT_PAUSE_S if is_long else DEFAULT_PAUSE_S]
 
 
 def _within(name: str, value: ParamValue, minimum: float, maximum: float) -> ParamValue:

@@ -101,8 +101,7 @@ class PronunciationRules:
     def __eq__(self, other: object) -> bool:
         return self is other or (
             isinstance(other, PronunciationRules)
-            and self._entries == other._entries
-            and self.in_words == other.in_words
+            and (self._entries, self.in_words) == (other._entries, other.in_words)
         )
 
     def __hash__(self) -> int:
@@ -127,9 +126,8 @@ class PronunciationRules:
         normal, lists = self._search(text)
         if self.in_words and language is not None:
             symbols, found = _find(lists, normal) if lists else (text, [])
-            if not found:
-                return say(text, language).text
-            return tidy_spaces("".join(_join(symbols, found, lambda one: say(one, language).text)))
+            words = "".join(_join(symbols, found, lambda one: say(one, language).text))
+            return tidy_spaces(words) if found else words
         if not lists:
             return text
         is_long = most_chars is not None and len(text) > 4 * most_chars
@@ -361,20 +359,13 @@ def _join(
 
 _NOTHING = Pronunciation("")
 
-IN_WORDS = PronunciationRules(in_words=True)
-"""What every door speaks by, unless somebody says otherwise."""
+IN_WORDS = PronunciationRules(in_words=True)  # as every door speaks
 
 
 def find_spoken_language(
     text: str, known_codes: Iterable[str | None], limits: SpeechLimits
 ) -> str | None:
-    """The language of which the words of a text are said; None if nothing tells it.
-
-    Args:
-        text: What is spoken.
-        known_codes: That of the line, the voice and the project; the first counts.
-        limits: The backend's.
-    """
+    """The language in whose words a text is said: the first known one, else by the text."""
     found = next(filter(None, known_codes), None)
     return found or find_reading_language(text, (), limits) or tell_language(text)
 

@@ -26,11 +26,8 @@ def place_in_written(
         said_in: The language in whose words it is said, if it is.
     """
     said = say(written, said_in)
-    placed = _place(words, said.text)
-    if not said.places:
-        return placed
     found: list[WordTime] = []
-    for one in placed:
+    for one in _place(words, said.text):
         start, end = said.find_written(one.start, one.end)
         if found and start < found[-1].end:  # several words for one that is written
             found[-1] = replace(found[-1], end_s=one.end_s)

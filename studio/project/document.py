@@ -99,10 +99,6 @@ class ProjectLine:
                 )
 
 
-SAYS_WORDS = "says_words"
-"""The setting of that name, which an earlier studio doesn't know."""
-
-
 @dataclass(frozen=True, slots=True)
 class ProjectSettings:
     """Defaults for all lines of a project.
@@ -113,8 +109,7 @@ class ProjectSettings:
         language: BCP-47 code, for lines whose voice has none; None leaves it to the backend.
         tries: Most tries of a line without a seed of its own, while its take has quality issues.
         gap_s: The usual gap between lines; 0 in projects that were made before there were any.
-        says_words: Whether numbers, signs and abbreviations are said in words; not in projects that
-            were made before they were.
+        says_words: Whether numbers and signs are said in words; not in projects from before.
     """
 
     backend: str | None = None
@@ -223,8 +218,8 @@ def encode_line(line: ProjectLine) -> dict[str, Any]:
 
 def encode_settings(settings: ProjectSettings) -> dict[str, Any]:
     """Settings as a record in files, without those that came later where they aren't used."""
-    record = asdict(settings)
-    return {name: one for name, one in record.items() if one or name not in ("gap_s", SAYS_WORDS)}
+    later = ("gap_s", "says_words")
+    return {name: one for name, one in asdict(settings).items() if one or name not in later}
 
 
 def encode_document(document: Document) -> dict[str, Any]:

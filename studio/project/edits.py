@@ -19,7 +19,6 @@ from studio.errors import BadInput, Conflict, NotFound
 from studio.project import ops
 from studio.project.comments import Comment, clean_author, clean_comment_text
 from studio.project.document import (
-    SAYS_WORDS,
     Document,
     LineKind,
     ProjectLine,
@@ -54,7 +53,7 @@ def change_settings(before: ProjectSettings, fields: Mapping[str, Any]) -> Proje
         raise BadInput("A backend is chosen by its name.")
     if fields.get("tries", 1) not in range(1, MAX_TRIES + 1):
         raise BadInput(f"A doubtful line is spoken 1 to {MAX_TRIES} times.")
-    if not isinstance(fields.get(SAYS_WORDS, False), bool):
+    if not isinstance(fields.get("says_words", False), bool):
         raise BadInput("Numbers are said in words, or they aren't: true or false.")
     if "gap_s" in fields:
         check_gap(fields["gap_s"])

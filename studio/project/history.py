@@ -25,7 +25,7 @@ from studio.dialog.gaps import GAP
 from studio.errors import Conflict, EngineBusy, FormatNewer, StorageFailed
 from studio.project.characters import PAN
 from studio.project.delta import Delta, apply_delta, diff_documents, read_delta, still_applies
-from studio.project.document import SAYS_WORDS, Document
+from studio.project.document import Document
 from studio.storage.disk import Disk, open_file, read_json, storage_errors
 from studio.storage.json_bounds import has_too_many_values
 from studio.storage.records import Record, RecordFormat
@@ -62,7 +62,7 @@ ENTRY_FORMAT = RecordFormat(
     "The history of this project",
     (_name_line_before,),
     frozenset({"starred_takes", "comments", "characters", GAP}),
-    frozenset({PAN, SAYS_WORDS}),
+    frozenset({PAN}),
 )
 _STATED_VERSIONS = tuple(
     b'{"version":%d,' % version for version in range(ENTRY_FORMAT.version, ENTRY_FORMAT.newest + 1)
@@ -313,8 +313,7 @@ def _sets_pan(entry: Entry) -> bool:
 def encode_entry(entry: Entry) -> bytes:
     """An entry as a line of the journal."""
     fields = entry.get("delta", {}).get("fields", {})
-    says = any(one and SAYS_WORDS in one for one in fields.get("settings", ()))
-    marked = {**fields, GAP: _sets_gap(entry), PAN: _sets_pan(entry), SAYS_WORDS: says}
+    marked = {**fields, GAP: _sets_gap(entry), PAN: _sets_pan(entry)}
     stated = {"version": ENTRY_FORMAT.version_of(marked), **entry}
     body = json.dumps(stated, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     return b'{"sum":"%08x","entry":' % zlib.crc32(body) + body + _END

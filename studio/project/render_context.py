@@ -206,11 +206,8 @@ class RenderContext:
     def find_changed(self, other: RenderContext, lines: Iterable[ProjectLine]) -> Iterator[str]:
         """The ids of those lines that have another key in another context."""
         is_other = (self.backend, self.defaults) != (other.backend, other.defaults)
-        was, now = (
-            (one.pronouncing, one.pronouncing.in_words and one.settings.language)
-            for one in (self, other)
-        )
-        is_respelled = was != now
+        is_respelled = self.pronouncing != other.pronouncing
+        is_respelled |= self.settings.language != other.settings.language
 
         @cache
         def is_revoiced(name: str) -> bool:
@@ -267,9 +264,8 @@ class RenderContext:
             return None
         voice = self.find_voice(line.speaker or "")
         own = voice.language if voice is not None else None
-        return find_spoken_language(
-            line.text, (line.language, own, self.settings.language), self.limits
-        )
+        known = (line.language, own, self.settings.language)
+        return find_spoken_language(line.text, known, self.limits)
 
     def find_changed_text(self, line: ProjectLine, *, most_chars: int) -> str | None:
         """The beginning of a line's spoken text, if pronunciations change the text; else None."""

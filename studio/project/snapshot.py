@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from studio.dialog.gaps import GAP
 from studio.project.characters import PAN
-from studio.project.document import SAYS_WORDS, Document, encode_document, read_document
+from studio.project.document import Document, encode_document, read_document
 from studio.project.history import Marks
 from studio.storage.disk import read_file
 from studio.storage.records import MAX_TIME_S, RecordFormat, add_checksum
@@ -20,7 +20,7 @@ from studio.storage.records import MAX_TIME_S, RecordFormat, add_checksum
 SNAPSHOT_FORMAT = RecordFormat(
     "This project",
     further=frozenset({"starred_takes", "comments", "characters", GAP}),
-    latest=frozenset({PAN, SAYS_WORDS}),
+    latest=frozenset({PAN}),
 )
 
 MAX_SNAPSHOT_BYTES = 64_000_000
@@ -74,8 +74,7 @@ def encode_snapshot(snapshot: ProjectSnapshot) -> bytes:
     marks = snapshot.marks
     document = encode_document(snapshot.document)
     is_panned = any(one.pan for one in snapshot.document.characters.values())
-    says = snapshot.document.settings.says_words
-    marked = {**document, GAP: snapshot.document.uses_gaps, PAN: is_panned, SAYS_WORDS: says}
+    marked = {**document, GAP: snapshot.document.uses_gaps, PAN: is_panned}
     record: dict[str, Any] = {"version": SNAPSHOT_FORMAT.version_of(marked), **document}
     record["audio_s"] = snapshot.audio_s
     record["history"] = {

@@ -93,7 +93,7 @@ def test_quiet_prints_nothing_but_errors(workspace: tuple[str, Path], tmp_path: 
     out = tmp_path / "scene.wav"
     done = run("render", "-", "-o", out, "--quiet", *workspace, given=SCRIPT)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    done = run("render", "-", "-o", out, "--quiet", *workspace, given="Ida: …\nTom: Only me.")
+    done = run("render", "-", "-o", out, "--quiet", *workspace, given="Ida: [sigh]\nTom: Only me.")
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.startswith(b"Line 1: ")
 
@@ -168,7 +168,7 @@ def test_a_render_in_which_every_line_failed_writes_no_file(
     workspace: tuple[str, Path], tmp_path: Path
 ) -> None:
     out = tmp_path / "scene.wav"
-    done = run("render", "-", "-o", out, "--json", *workspace, given="Ida: …\n[pause:2s]\nTom: …")
+    done = run("render", "-", "-o", out, "--json", *workspace, given="Ida: [sigh]\n[pause:2s]\nTom: [sigh]")
     assert done.returncode == 1
     assert json.loads(done.stdout)["out"] is None
     assert not out.exists()

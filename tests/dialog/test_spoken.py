@@ -48,11 +48,11 @@ def test_places_are_in_order_and_within_both_texts(text: str, language: str) -> 
     said = say(text, language)
     at = from_at = 0
     kept = []
-    for place in said.places:
-        assert at <= place.start <= place.end <= len(said.text)
-        assert from_at <= place.from_start < place.from_end <= len(text)
-        kept.append((said.text[at : place.start], text[from_at : place.from_start]))
-        at, from_at = place.end, place.from_end
+    for start, end, from_start, from_end in said.places:
+        assert at <= start <= end <= len(said.text)
+        assert from_at <= from_start < from_end <= len(text)
+        kept.append((said.text[at:start], text[from_at:from_start]))
+        at, from_at = end, from_end
     kept.append((said.text[at:], text[from_at:]))
     assert all(one == other for one, other in kept)
 

@@ -12,8 +12,7 @@ from typing import Any
 
 _MOST_DIGITS = 15
 """Of a number that is said as one; a longer one is said digit by digit."""
-_SPACES = " \u00a0\u202f"
-_ENGINES = {"pt-pt": "pt_PT", "fr-ch": "fr_CH", "fr-be": "fr_BE", "de-ch": "de_CH"}
+_REGIONS = {"pt-pt": "pt_PT", "fr-ch": "fr_CH", "fr-be": "fr_BE", "de-ch": "de_CH"}
 
 
 @cache
@@ -24,24 +23,15 @@ def read_table(name: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Language:
-    """What is known of a language.
+    """What is known of a language: its code, CLDR's name of its spelling rules, and its table.
 
-    Attributes:
-        code: Its BCP-47 code without a region.
-        engine: CLDR's name of its spelling rules.
-        words: Its table.
-        is_british: Whether hundreds are followed by "and", and days come before months.
+    British English puts "and" behind hundreds, and days before months.
     """
 
     code: str
     engine: str
     words: Mapping[str, Any] = field(hash=False)
     is_british: bool = False
-
-    @property
-    def joint(self) -> str:
-        """What stands between words."""
-        return str(self.words.get("joint", " "))
 
     def spell(self, number: int, form: str = "count") -> str:
         """A number that isn't negative in words.
@@ -55,8 +45,13 @@ class Language:
             return self.digits(str(number))
         if self.is_british and form == "count":
             rules += "-verbose"
-        said = _format(self.engine, number, rules)
-        said = said.replace("vingt-et-onz", "vingt-onz").replace(",", "").replace("oh-", "oh ")
+        said: str = _load(self.engine).format_number(number, ruleset_names=[rules]).text
+        said = (
+            said.replace("\xad", "")
+            .replace("vingt-et-onz", "vingt-onz")
+            .replace(",", "")
+            .replace("oh-", "oh ")
+        )
         # In Portuguese "e" stands only before the last part.
         return re.sub(r"(lh(?:ão|ões)) e (?=\S*(?:ent[oa]s|cento) e)", r"\1 ", said)
 
@@ -65,7 +60,9 @@ class Language:
         names = self.words.get("digits") or [self.spell(one) for one in range(10)]
         names = [zero or names[0], *names[1:]]
         groups = re.findall(r"\d+", written)
-        return ", ".join(self.joint.join(names[int(one)] for one in group) for group in groups)
+        return ", ".join(
+            self.words["joint"].join(names[int(one)] for one in group) for group in groups
+        )
 
     def read(self, written: str, form: str = "count") -> str:
         """A number as it is written, with its separators, in words."""
@@ -73,52 +70,42 @@ class Language:
         if len(whole) > _MOST_DIGITS or (len(whole) > 1 and whole[0] == "0" and not fraction):
             return self.digits(whole)
         if not fraction:
-            return self.spell(int(whole or 0), form)
+            return self.spell(int(whole), form)
         tail = fraction.lstrip("0")
+        behind = self.digits(fraction)
         if tail and len(fraction) <= self.words["fraction_digits"]:
             zeros = [self.spell(0)] * (len(fraction) - len(tail))
             behind = " ".join((*zeros, self.spell(int(tail))))
-        else:
-            behind = self.digits(fraction)
-        return self.joint.join((self.spell(int(whole or 0)), self.words["points"][point], behind))
+        joint: str = self.words["joint"]
+        return joint.join((self.spell(int(whole)), self.words["points"][point], behind))
 
     def split(self, written: str) -> tuple[str, str, str]:
         """The whole part of a number in digits, its point, and the digits behind that."""
-        group = self.words["group"]
-        written = re.sub(rf"[{_SPACES}]", "", written)
+        written = re.sub(r"\s", "", written)
         marks = re.sub(r"\d", "", written)
-        point = marks[-1:]
-        behind = written.rpartition(point)[2] if point else ""
-        is_group = len(behind) == 3 and set(marks) <= set(group)
+        head, point, behind = written.rpartition(marks[-1:] or "\0")
+        is_group = len(behind) == 3 and set(marks) <= set(self.words["group"])
         if not point or is_group or marks.count(point) > 1:
             return re.sub(r"\D", "", written), "", ""
-        return re.sub(r"\D", "", written.rpartition(point)[0]), point, behind
+        return re.sub(r"\D", "", head), point, behind
 
     def is_one(self, written: str) -> bool:
         """Whether a unit behind a number is in the singular."""
         whole, _, fraction = self.split(written)
         below = self.words.get("singular_below")
-        return int(whole or 0) < below if below else int(whole or 0) == 1 and not fraction
-
-
-def find_language(code: str | None) -> Language | None:
-    """The language of a BCP-47 code; None of one without a table."""
-    return _find(code.casefold().replace("_", "-")) if code else None
+        return int(whole) < below if below else int(whole) == 1 and not fraction
 
 
 @lru_cache(maxsize=200)
-def _find(code: str) -> Language | None:
-    base = code.partition("-")[0]
-    words = read_table("tables").get("zh" if base == "cmn" else base)
-    if not words or "engine" not in words:
+def find_language(code: str | None) -> Language | None:
+    """The language of a BCP-47 code; None of one without a table."""
+    code = (code or "").casefold().replace("_", "-")
+    base = code.partition("-")[0].replace("cmn", "zh")
+    words = read_table("tables").get(base, {})
+    if "engine" not in words:
         return None
-    is_british = base == "en" and not code.startswith(("en-us", "en-ca")) and code != "en"
-    return Language(base, _ENGINES.get(code, words["engine"]), words, is_british)
-
-
-@lru_cache(maxsize=20_000)
-def _format(engine: str, number: int, rules: str) -> str:
-    return _load(engine).format_number(number, ruleset_names=[rules]).text.replace("\xad", "")  # type: ignore[no-any-return]
+    is_british = base == "en" and code not in ("en", "en-us", "en-ca")
+    return Language(base, _REGIONS.get(code, words["engine"]), words, is_british)
 
 
 @cache

@@ -1,8 +1,7 @@
-"""The ways in which a rule says what it has found, such as money, or an ordinal in its case."""
+"""The ways in which a rule says what it has found, such as a unit, or an ordinal in its case."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import regex
@@ -10,7 +9,7 @@ import regex
 from studio.dialog.spoken.languages import Language, read_table
 
 _FIELD = regex.compile(r"\{(\w+)(?::([\w|]+))?\}")
-_LETTERS = regex.compile(r"(?i)(.)\1+")
+_PART = regex.compile(r"(?<!\(\?P)<(\w+)>")
 
 
 class Reader:
@@ -34,22 +33,21 @@ class Reader:
         said = regex.sub("  +", " ", said + template[end:])
         said = said if template[:1] == " " else said.lstrip()
         said = said if template[-1:] == " " else said.rstrip()
-        return said if self._language.joint else said.replace(" ", "")
+        return said if self._words["joint"] else said.replace(" ", "")
 
     def _say_in(self, way: str, value: str) -> str | None:
         method = getattr(self, f"_{way}", None)
         if method is not None:
             return method(value)  # type: ignore[no-any-return]
         table = self._words.get(way, read_table("tables")["shared"].get(way))
-        return table.get(value) if isinstance(table, dict) else self._language.read(value, way)
+        if isinstance(table, dict):
+            return table.get(value)
+        return self._language.read(value, way) if value[-1].isdigit() else None
 
     # Numbers.
 
     def _int(self, value: str) -> str:
         return str(int(value.replace(",", "")))
-
-    def _title(self, value: str) -> str:
-        return value.capitalize()
 
     def _digits(self, value: str) -> str:
         return self._language.digits(value)
@@ -58,18 +56,8 @@ class Reader:
         year = int(value) + (0 if len(value) > 2 else 1900 if value >= "50" else 2000)
         return self._language.spell(year, "year")
 
-    def _version(self, value: str) -> str:
-        return f" {self._words['points']['.']} ".join(map(self._language.read, value.split(".")))
-
     def _phone(self, value: str) -> str:
-        zero, in_pairs = self._words["zero_digit"], self._words.get("phone_pairs")
-        groups = regex.findall(r"\d+", value)
-        return ", ".join(
-            self._language.spell(int(one))
-            if in_pairs and len(one) == 2 and one[0] != "0"
-            else self._language.digits(one, zero)
-            for one in groups
-        )
+        return self._language.digits(value, self._words["zero_digit"])
 
     def _case(self, value: str) -> str:
         """A German ordinal, by what stands before it and the noun behind it."""
@@ -82,16 +70,12 @@ class Reader:
     def _number(self, value: str) -> str:
         """A number alone: a year, or in the form that the noun behind it wants."""
         noun = self._noun
-        if regex.fullmatch("1[1-9]..|20..", value) and value.isdigit():
-            counting = self._words.get("counting", "(?!)")
-            if not regex.search(counting, f"{self._before}|{noun}"):
-                return self._language.spell(int(value), "year")
-        forms = (
-            form
-            for nouns, form in self._words.get("noun_forms", ())
-            if noun and regex.search(nouns, noun)
-        )
-        return self._language.read(value, next(forms, "count"))
+        counting = regex.search(self._words.get("counting", "(?!)"), f"{self._before}|{noun}")
+        if regex.fullmatch(r"1[1-9]\d\d|20\d\d", value) and not counting:
+            return self._language.spell(int(value), "year")
+        forms = self._words.get("noun_forms", ()) if noun else ()
+        fitting = (form for nouns, form in forms if regex.search(nouns, noun))
+        return self._language.read(value, next(fitting, "count"))
 
     @property
     def _before(self) -> str:
@@ -100,120 +84,81 @@ class Reader:
     @property
     def _noun(self) -> str:
         """The word behind the match."""
-        found = regex.compile(r"\s([\p{L}\p{M}'’]{1,30})").match(
-            self._match.string, self._match.end()
-        )
+        string, end = self._match.string, self._match.end()
+        found = regex.match(r"\s([\p{L}\p{M}'’]{1,30})", string, pos=end)
         return found[1] if found else ""
 
     # Money and units.
 
-    def _money(self, value: str) -> str:
-        code = read_table("tables")["symbols"][value]
-        one, many, gender, coin, coins = self._words["currencies"][code]
-        amount, language = self._match["a"], self._language
-        whole, _, fraction = language.split(amount)
-        joint = language.joint
-        if len(fraction) != 2 or self._match["b"] or self._match["mag"]:
-            magnitude = self._magnitude(self._match["mag"]) if self._match["mag"] else ""
-            said = (self._quantity(amount, gender), magnitude, self._name(one, many))
-            return joint.join(filter(None, said))
-        large = joint.join((language.spell(int(whole), gender), self._name(one, many, whole)))
-        minor, name = int(fraction), coin if int(fraction) == 1 else coins
-        if not minor or not name:
-            return large
-        if not int(whole):
-            return joint.join((language.spell(minor, "m"), name))
-        pattern = self._words["money_small" if minor < 10 else "money"]
-        small = language.spell(minor, "m" if "{coin}" in pattern else "count")
-        return str(pattern.format(major=large, minor=small, coin=name))
+    @property
+    def _names(self) -> list[str]:
+        """What is known of the match's currency or unit, as the tables have it."""
+        if "coin" in self._groups:
+            coins = self._words["currencies"]
+            return coins[read_table("tables")["symbols"][self._match["coin"]]]  # type: ignore[no-any-return]
+        return self._words["units"][self._match["u"]]  # type: ignore[no-any-return]
 
-    def _name(self, one: str, many: str, amount: str | None = None) -> str:
-        """The name of a currency or unit behind its number: one, several, or "de" several."""
-        last = amount or self._match["b"] or self._match["a"]
-        magnitude, whole = self._match["mag"], self._language.split(last)[0]
-        is_one = self._language.is_one(last) and not (self._match["b"] and not amount)
-        if not magnitude and (is_one or self._describes):
+    def _coin(self, _: str) -> str:
+        """The name behind a number: one, several, or "de" several behind a million."""
+        one, many = self._names[:2]
+        last, magnitude = self._groups.get("b"), self._groups.get("mag")
+        is_led = regex.search(r"(?i)\b(?:an?|another|per) $", self._before) and self._noun
+        describes = is_led or self._groups.get("gap") == "-"  # a five dollar bill, a 5-km run
+        is_one = not last and not magnitude and self._language.is_one(self._match["a"])
+        if is_one or (describes and self._language.code == "en"):
             return one
+        whole = self._language.split(last or self._match["a"])[0]
         is_noun = magnitude and magnitude not in self._words.get("adjectives", ())
         if is_noun or (not magnitude and regex.fullmatch("[1-9][0-9]*0{6}", whole)):
-            of = self._words["of"]
+            of = str(self._words["of"])
             return f"d'{many}" if self._words.get("elides") and many[0] in "aeiouy" else of + many
         return many
 
-    @property
-    def _describes(self) -> bool:
-        """Whether English puts the singular, as in "a five dollar bill" or "a 5-km run"."""
-        is_led = regex.search(r"(?i)\b(?:an?|another|per) $", self._before) and self._noun
-        return self._language.code == "en" and (self._groups.get("gap") == "-" or bool(is_led))
+    _unit = _coin
 
-    def _quantity(self, value: str, gender: str = "") -> str:
+    def _small_coin(self, _: str) -> str | None:
+        return self._names[3 if self._match["c"] == "01" else 4] or None
+
+    def _quantity(self, value: str) -> str:
         """A number, or a range of them, before a currency or a unit."""
-        unit = self._groups.get("u")
-        form = gender or [*self._words["units"][unit][2:], "m"][0] if unit or gender else "count"
-        form = "m" if self._groups.get("mag") else form
-        last, said = self._match["b"], self._language.read(value, form)
-        if last is None:
-            return said
+        form = "m" if self._groups.get("mag") else [*self._names[2:3], "m"][0]
+        said, last = self._language.read(value, form), self._groups.get("b")
         joint = regex.sub(r"\{[ab]:\w+\}", "{}", self._words["range"])
-        return str(joint.format(said, self._language.read(last, form)))
+        return str(joint.format(said, self._language.read(last, form))) if last else said
 
     def _magnitude(self, value: str) -> str:
         return str(self._words["magnitudes"][value][not self._language.is_one(self._match["a"])])
-
-    def _unit(self, value: str) -> str:
-        return self._name(*self._words["units"][value][:2])
-
-    def _one(self, value: str) -> str:
-        return str(self._words["units"][value][0])
-
-    def _many(self, value: str) -> str:
-        return str(self._words["units"][value][1])
 
     # Addresses, and what people utter.
 
     def _address(self, value: str) -> str:
         said: list[str] = []
-        signs, dot = self._words["address_signs"], self._words["address_signs"]["."]
-        for part in regex.findall(r"[._+/-]|\d+|[^\W\d_]+", value):
-            is_spelt = said[-1:] == [dot] and part.casefold() not in self._words["said_domains"]
-            is_spelt = is_spelt and part.casefold() in self._words["domains"]
-            said.append(" ".join(part.upper()) if is_spelt else signs.get(part) or self._code(part))
+        signs, words = self._words["address_signs"], self._words
+        for part in regex.findall(r"[._+/-]|\d+|\p{Lu}+(?!\p{Ll})|\p{Lu}?[^\W\d_\p{Lu}]+", value):
+            is_domain = said[-1:] == [signs["."]] and part.casefold() in words["domains"]
+            if regex.fullmatch(r"[1-9]\d{0,2}|(?:1\d|20)\d\d", part):
+                said.append(self._language.spell(int(part), "year"))
+            elif part.isdigit():
+                said.append(self._language.digits(part))
+            else:
+                is_spelt = is_domain and part.casefold() not in words["said_domains"]
+                said.append(" ".join(part.upper()) if is_spelt else signs.get(part, part))
         return " ".join(said)
 
-    def _code(self, part: str) -> str:
-        if not part.isdigit():
-            return part
-        if regex.fullmatch(r"(?:1\d|20)\d\d|[1-9]\d{0,2}", part):
-            return self._year(part) if len(part) > 2 else self._language.read(part)
-        return self._digits(part)
+    def _squeezed(self, value: str) -> str:
+        return str(regex.sub(r"(.)\1+", r"\1", value.casefold()))
 
-    def _handle(self, value: str) -> str:
-        parts = regex.findall(r"\d+|\p{Lu}+(?!\p{Ll})|\p{Lu}?[^\W\d_\p{Lu}]+", value)
-        return " ".join(map(self._code, parts))
+    def _twice(self, value: str) -> str:
+        return str(regex.sub(r"(.)\1+", r"\1\1", value.casefold()))
 
-    def _interjection(self, value: str) -> str | None:
-        known: dict[str, str] = self._words.get("interjections", {})
-        said = known.get(_LETTERS.sub(r"\1", value.casefold()))
-        return said.capitalize() if said and value[0].isupper() else said
-
-    def _stuttered(self, value: str) -> str | None:
-        ending = self._words.get("stutter")
-        return "".join(f"{one}{ending} " for one in value.split("-")[:-1]) if ending else None
-
-    def _stretched(self, value: str) -> str:
-        doubled = _LETTERS.sub(r"\1\1", value)
-        is_known = doubled.casefold() in self._words.get("doubled", ())
-        return doubled if is_known else str(regex.sub(r"(?i)(.)\1{2,}", r"\1", value))
-
-
-_PART = regex.compile(r"(?<!\(\?P)<(\w+)>")
-Rule = tuple[regex.Pattern[str], str, bool]
+    def _once(self, value: str) -> str:
+        return str(regex.sub(r"(?i)(.)\1{2,}", r"\1", value))
 
 
 @lru_cache(maxsize=20)
-def list_rules(language: Language) -> list[Rule]:
+def list_rules(language: Language) -> list[tuple[regex.Pattern[str], str, bool]]:
     """The rules for a language: pattern, template, and whether it may end a sentence, too."""
-    rules: list[Rule] = []
+    rules = []
     for one in read_table("rules")["rules"]:
         codes = one.get("languages", language.code).replace(
             "us", "" if language.is_british else "en"
@@ -225,39 +170,21 @@ def list_rules(language: Language) -> list[Rule]:
     return rules
 
 
-@lru_cache(maxsize=20)
-def make_quick_look(language: Language) -> regex.Pattern[str]:
-    """Finds whether anything may be said otherwise than it is written, in a tenth of the time."""
-    pattern = make_pattern(language, read_table("rules")["quick"])
-    assert pattern is not None
-    return pattern
-
-
+@lru_cache(maxsize=3_000)
 def make_pattern(language: Language, written: str) -> regex.Pattern[str] | None:
     """A pattern with a language's words in it; None where it has none of a kind."""
+    rules, tables = read_table("rules"), read_table("tables")
     while found := _PART.search(written):
-        words = "|".join(_list_words(language, found[1]))
+        name = found[1]
+        words = language.words.get(name, tables["shared"].get(name, rules.get(name, ())))
+        if name == "coins":
+            known = language.words["currencies"]
+            words = [one for one, code in tables["symbols"].items() if code in known]
+        if name == "group":
+            words = f"[{regex.escape(words)}]"
+        elif not isinstance(words, str):
+            words = "|".join(sorted(map(regex.escape, words), key=len, reverse=True))
         if not words:
             return None
         written = f"{written[: found.start()]}(?:{words}){written[found.end() :]}"
     return regex.compile(written)
-
-
-def _list_words(language: Language, name: str) -> Iterable[str]:
-    """Patterns of the words of a kind, the longest first; or one of all."""
-    rules, tables = read_table("rules"), read_table("tables")
-    words = language.words.get(name, tables["shared"].get(name, rules.get(name, ())))
-    if isinstance(words, str):
-        return [f"[{regex.escape(words)}]" if name == "group" else words]
-    if name == "coins":
-        words = [
-            one for one, code in tables["symbols"].items() if code in language.words["currencies"]
-        ]
-    if name == "bare":
-        words = ["\0", *_find_bare(language)]
-    return sorted(map(regex.escape, words), key=len, reverse=True)
-
-
-def _find_bare(language: Language) -> Iterator[str]:
-    for table in ("titles", "abbreviations"):
-        yield from (one for one in language.words.get(table, ()) if one.isalpha())

@@ -4,62 +4,46 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import regex
 
 from studio.dialog.spoken.languages import Language, find_language, read_table
-from studio.dialog.spoken.readers import Reader, list_rules, make_quick_look
+from studio.dialog.spoken.readers import Reader, list_rules, make_pattern
 from studio.dialog.tags import find_tags
 
 _TAGS_LAST = 5
 """Rules for markup, some of which looks like tags, before the tags are taken out of sight."""
-_MOST_READ = 1_000
-_MOST_DIGITS = 1_000
-"""In one run. More of them are no number that anybody would listen to, and stay as they are."""
+_TAKEN = "\ue000"
+"""Stands in what rules see for what is said already, and for tags."""
+_DIGITS = regex.compile(r"\d{1000,}")
+"""No number that anybody would listen to: it stays as it is."""
 
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Words of a spoken text that stand for other ones: where they are, and where those are."""
-
-    start: int
-    end: int
-    from_start: int
-    from_end: int
+Place = tuple[int, int, int, int]
+"""Start and end of words in a spoken text, and of what is written for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What is said of a text.
-
-    Attributes:
-        text: The words.
-        places: Of those that aren't written so, in order; the rest is as it is written.
-    """
+    """What is said of a text: the words, and the places of those that aren't written so."""
 
     text: str
     places: Sequence[Place] = ()
 
     def find_written(self, start: int, end: int) -> tuple[int, int]:
         """The place in the written text of a part of the spoken one."""
-        return self._go_back(start, is_end=False), self._go_back(end, is_end=True)
+        return self._go_back(start, 2), self._go_back(end - 1, 3)
 
-    def _go_back(self, at: int, *, is_end: bool) -> int:
-        key = at - 1 if is_end else at
-        number = bisect_right(self.places, key, key=lambda one: one.start) - 1
-        if number < 0:
-            return at
-        place = self.places[number]
-        if key < place.end:
-            return place.from_end if is_end else place.from_start
-        return at - place.end + place.from_end
+    def _go_back(self, at: int, side: int) -> int:
+        number = bisect_right(self.places, at, key=lambda one: one[0]) - 1
+        place = self.places[number] if number >= 0 else (0, 0, 0, 0)
+        return place[side] if at < place[1] else at - place[1] + place[3] + side - 2
 
 
 def tell_language(text: str) -> str | None:
     """The language of a text by its most common words; None if those don't tell."""
-    found = set(regex.findall(r"[\p{L}'’]+", text[:_MOST_READ].casefold()))
+    found = set(regex.findall(r"[\p{L}'’]+", text[:1_000].casefold()))
     known: dict[str, str] = read_table("tables")["common"]
     counts = {code: len(found.intersection(words.split())) for code, words in known.items()}
     best, second = sorted(counts.values(), reverse=True)[:2]
@@ -75,21 +59,16 @@ def say(text: str, language: str | None) -> Spoken:
         language: Its BCP-47 code; text in one that isn't known, or in none, stays as it is.
     """
     known = find_language(language)
-    if known is None or make_quick_look(known).search(text) is None:
+    quick = make_pattern(known, read_table("rules")["quick"]) if known else None
+    if known is None or quick is None or quick.search(text) is None:
         return Spoken(text)
-    said = sorted(_find(text, known))
-    return _put_together(text, said) if said else Spoken(text)
+    return _put_together(text, sorted(_find(text, known)))
 
 
-_Said = tuple[int, int, str]
-_TAKEN = "\ue000"
-"""Stands in what rules see for what is said already, and for tags."""
-_ENDS = regex.compile(r"[”»\"')\]]*(?:$|\s+[\p{P}“«]?\p{Lu})")
-
-
-def _find(text: str, language: Language) -> Iterator[_Said]:
+def _find(text: str, language: Language) -> Iterator[tuple[int, int, str]]:
     """What is said otherwise: start, end, words; no two overlap."""
-    left = regex.sub(rf"\d{{{_MOST_DIGITS},}}", lambda one: _TAKEN * len(one[0]), text)
+    ends = language.words.get("ends", read_table("rules")["ends"])
+    left = _DIGITS.sub(lambda one: _TAKEN * len(one[0]), text)
     for number, (pattern, template, may_end) in enumerate(list_rules(language)):
         if number == _TAGS_LAST:
             for start, end in find_tags(left):
@@ -99,24 +78,27 @@ def _find(text: str, language: Language) -> Iterator[_Said]:
             start, end = match.span()
             words = Reader(language, match).say(template) if _TAKEN not in match[0] else None
             if words is not None and start < end:
+                if not start and text[0].isupper():
+                    words = words[:1].upper() + words[1:]
                 kept += [left[at:start], _TAKEN * (end - start)]
                 at = end
-                is_end = may_end and match[0].endswith(".") and _ENDS.match(left, end)
+                is_end = may_end and match[0].endswith(".") and regex.match(ends, left, pos=end)
                 yield start, end, f"{words}." if is_end else words
         if at:
             left = "".join((*kept, left[at:]))
 
 
-def _put_together(text: str, said: list[_Said]) -> Spoken:
+def _put_together(text: str, said: list[tuple[int, int, str]]) -> Spoken:
     out: list[str] = []
     places: list[Place] = []
     length = at = 0
     for start, end, words in [*said, (len(text), len(text), "")]:
+        start = max(start, at)
         kept = text[at:start]
         if kept and _is_seam(out, kept):
             out[-1] += " "
             length += 1
-            places[-1] = replace(places[-1], end=length)
+            places[-1] = (places[-1][0], length, *places[-1][2:])
         out += filter(None, [kept])
         length += len(kept)
         if not words.strip():  # what is left out leaves no second space behind
@@ -127,7 +109,7 @@ def _put_together(text: str, said: list[_Said]) -> Spoken:
         elif _is_seam(out, words):
             words = f" {words}"
         if start < end:
-            places.append(Place(length, length + len(words), start, end))
+            places.append((length, length + len(words), start, end))
         out += filter(None, [words])
         length, at = length + len(words), end
     return Spoken("".join(out), tuple(places))
@@ -135,8 +117,4 @@ def _put_together(text: str, said: list[_Said]) -> Spoken:
 
 def _is_seam(out: list[str], words: str) -> bool:
     """Whether words would run into the one before them, where words are parted by spaces."""
-    return bool(out) and _is_spaced(out[-1][-1]) and _is_spaced(words[0])
-
-
-def _is_spaced(char: str) -> bool:
-    return char.isalnum() and char < "\u2e80"
+    return bool(out) and all(one.isalnum() and one < "\u2e80" for one in (out[-1][-1], words[0]))
