@@ -36,7 +36,7 @@ from studio.dialog.model import (
     resolve_language,
 )
 from studio.dialog.pronunciation import find_spoken_language
-from studio.dialog.spoken import read_table
+from studio.dialog.spoken.languages import read_table
 from studio.dialog.tags import (
     DEFAULT_PAUSE_S,
     SOUND_TAGS,

@@ -99,6 +99,7 @@ def test_the_document_tells_of_it(client: TestClient) -> None:
         ("It cost $4.50.", "It cost four dollars fifty."),
         ("**Bold** word", "Bold word"),
         ("See [the link](https://example.com/a/b).", "See the link."),
+        ("[The link](https://example.com/a)", "The link"),
         ("Hello ***there***", "Hello there"),
         ("# Title", "Title"),
         ("`code` it", "code it"),
