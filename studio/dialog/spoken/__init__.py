@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import regex
 
-from studio.dialog.spoken.languages import Language, find_language, read_table
+from studio.dialog.spoken.languages import WordLanguage, find_language, read_table
 from studio.dialog.spoken.readers import Reader, list_rules, make_pattern
 from studio.dialog.tags import find_tags
 
@@ -68,7 +68,7 @@ def say(text: str, language: str | None) -> Spoken:
     return _put_together(text, sorted(_find(text, known)))
 
 
-def _find(text: str, language: Language) -> Iterator[tuple[int, int, str]]:
+def _find(text: str, language: WordLanguage) -> Iterator[tuple[int, int, str]]:
     """What is said otherwise: start, end, words; no two overlap."""
     ends = language.words.get("ends", read_table("rules")["ends"])
     left = _DIGITS.sub(lambda one: _TAKEN * len(one[0]), text)

@@ -22,7 +22,7 @@ def read_table(name: str) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True)
-class Language:
+class WordLanguage:
     """What is known of a language: its code, CLDR's name of its spelling rules, and its table.
 
     British English puts "and" behind hundreds, and days before months.
@@ -97,7 +97,7 @@ class Language:
 
 
 @lru_cache(maxsize=200)
-def find_language(code: str | None) -> Language | None:
+def find_language(code: str | None) -> WordLanguage | None:
     """The language of a BCP-47 code; None of one without a table."""
     code = (code or "").casefold().replace("_", "-")
     base = code.partition("-")[0].replace("cmn", "zh")
@@ -105,7 +105,7 @@ def find_language(code: str | None) -> Language | None:
     if "engine" not in words:
         return None
     is_british = base == "en" and code not in ("en", "en-us", "en-ca")
-    return Language(base, _REGIONS.get(code, words["engine"]), words, is_british)
+    return WordLanguage(base, _REGIONS.get(code, words["engine"]), words, is_british)
 
 
 @cache

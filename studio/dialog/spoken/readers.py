@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import regex
 
-from studio.dialog.spoken.languages import Language, read_table
+from studio.dialog.spoken.languages import WordLanguage, read_table
 
 _FIELD = regex.compile(r"\{(\w+)(?::([\w|]+))?\}")
 _PART = regex.compile(r"(?<!\(\?P)<(\w+)>")
@@ -15,7 +15,7 @@ _PART = regex.compile(r"(?<!\(\?P)<(\w+)>")
 class Reader:
     """Says a match of a rule. A way is a method, a table to look into, or a form of a number."""
 
-    def __init__(self, language: Language, match: regex.Match[str]) -> None:
+    def __init__(self, language: WordLanguage, match: regex.Match[str]) -> None:
         self._language, self._match, self._words = language, match, language.words
         self._groups: dict[str, str | None] = match.groupdict()
 
@@ -156,7 +156,7 @@ class Reader:
 
 
 @lru_cache(maxsize=20)
-def list_rules(language: Language) -> list[tuple[regex.Pattern[str], str, bool]]:
+def list_rules(language: WordLanguage) -> list[tuple[regex.Pattern[str], str, bool]]:
     """The rules for a language: pattern, template, and whether it may end a sentence, too."""
     rules = []
     for one in read_table("rules")["rules"]:
@@ -171,7 +171,7 @@ def list_rules(language: Language) -> list[tuple[regex.Pattern[str], str, bool]]
 
 
 @lru_cache(maxsize=3_000)
-def make_pattern(language: Language, written: str) -> regex.Pattern[str] | None:
+def make_pattern(language: WordLanguage, written: str) -> regex.Pattern[str] | None:
     """A pattern with a language's words in it; None where it has none of a kind."""
     rules, tables = read_table("rules"), read_table("tables")
     while found := _PART.search(written):
