@@ -1,7 +1,4 @@
-"""Text as a voice says it: numbers, money, dates, units, abbreviations and addresses as words.
-
-What is said knows which place of what is written it comes from.
-"""
+"""Text as a voice says it: numbers, money, dates, units, abbreviations and addresses as words."""
 
 from __future__ import annotations
 
@@ -16,15 +13,12 @@ from studio.dialog.spoken.languages import WordLanguage, find_language, read_tab
 from studio.dialog.spoken.readers import Reader, list_rules, make_pattern
 from studio.dialog.tags import find_tags
 
-_TAGS_LAST = 5
-"""Rules for markup, some of which looks like tags, before the tags are taken out of sight."""
-_TAKEN = "\ue000"
-"""Stands in what rules see for what is said already, and for tags."""
-_DIGITS = regex.compile(r"\d{1000,}")
-"""No number that anybody would listen to: it stays as it is."""
+_TAGS_LAST = 5  # rules for markup, some of which looks like tags, come before tags are hidden
+_MOST_KEPT_CHARS = 1_000
+_TAKEN = "\ue000"  # stands in what rules see for what is said already, and for tags
+_DIGITS = regex.compile(r"\d{1000,}")  # no number that anybody would listen to
 
-Place = tuple[int, int, int, int]
-"""Start and end of words in a spoken text, and of what is written for them."""
+Place = tuple[int, int, int, int]  # start and end of words in the spoken and the written text
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +47,6 @@ def tell_language(text: str) -> str | None:
     return max(counts, key=lambda one: counts[one]) if best > second else None
 
 
-@lru_cache(maxsize=20_000)
 def say(text: str, language: str | None) -> Spoken:
     """Say a text in words; in time that is linear in it.
 
@@ -61,11 +54,18 @@ def say(text: str, language: str | None) -> Spoken:
         text: One paragraph. Its tags and pauses are left alone.
         language: Its BCP-47 code; text in one that isn't known, or in none, stays as it is.
     """
+    return (_remember if len(text) < _MOST_KEPT_CHARS else _say)(text, language)
+
+
+def _say(text: str, language: str | None) -> Spoken:
     known = find_language(language)
     quick = make_pattern(known, read_table("rules")["quick"]) if known else None
     if known is None or quick is None or quick.search(text) is None:
         return Spoken(text)
     return _put_together(text, sorted(_find(text, known)))
+
+
+_remember = lru_cache(maxsize=40_000)(_say)  # for each line of a project it is asked often
 
 
 def _find(text: str, language: WordLanguage) -> Iterator[tuple[int, int, str]]:
