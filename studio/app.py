@@ -21,7 +21,7 @@ from studio.backends.device import likely_device
 from studio.backends.options import OWN_VOICES, BackendOptions, BatchOptions, RemoteOptions
 from studio.backends.zero_gpu import ZeroGpuProxy
 from studio.cli.arguments import build_parser
-from studio.cli.convert import run_convert
+from studio.cli.convert import run_convert, run_spoken
 from studio.cli.doctor import run_doctor
 from studio.cli.judge_command import run_judge
 from studio.cli.log_format import REQUESTS, JsonFormatter
@@ -104,8 +104,8 @@ def _run(arguments: argparse.Namespace, settings: Settings, setup: SetupReport) 
     match arguments.command:
         case "render":
             return run_render(RenderArguments.check(arguments), lambda: _studio(settings))
-        case "convert":
-            return run_convert(arguments)
+        case "convert" | "spoken" as command:
+            return run_convert(arguments) if command == "convert" else run_spoken(arguments)
         case "voices":
             return run_voices(arguments, _voice_tools(settings, arguments.engine))
         case "judge":

@@ -41,6 +41,9 @@ def build_parser(
     _add_serve(commands.add_parser("serve", help="start the studio and open the page"))
     _add_render(commands.add_parser("render", help="render a script to a file"))
     _add_convert(commands.add_parser("convert", help="write a script in another format"))
+    spoken = commands.add_parser("spoken", help="print each line of a text as it will be spoken")
+    spoken.add_argument("script", metavar="FILE", type=Path, help="- reads standard input")
+    spoken.add_argument("--language", metavar="L", help="its BCP-47 code (default: by its words)")
     _add_judge(
         commands.add_parser("judge", help="say how good the checks are on a project's takes")
     )

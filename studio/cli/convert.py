@@ -1,4 +1,4 @@
-"""`convert`: writes a script in another format."""
+"""`convert` writes a script in another format, `spoken` its text as a voice says it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 
 from studio.cli.arguments import STANDARD, check_script
-from studio.cli.render import print_report, read_script
+from studio.cli.render import print_report, read_content, read_script
 from studio.dialog.formats.dialog_file import (
     Format,
     export_dialog,
     export_notices,
     format_of_suffix,
 )
+from studio.dialog.pronunciation import IN_WORDS
+from studio.dialog.spoken import tell_language
 from studio.errors import SettingError
 from studio.storage.disk import open_atomic
 
@@ -39,6 +41,16 @@ def run_convert(arguments: argparse.Namespace) -> int:
         return 0
     with open_atomic(output) as file:
         file.write(written)
+    return 0
+
+
+def run_spoken(arguments: argparse.Namespace) -> int:
+    """Print each row of a text as it is spoken."""
+    check_script(arguments)
+    text = read_content(arguments.script, "cut it into parts").decode("utf-8-sig", "replace")
+    language = arguments.language or tell_language(text) or "en"
+    for row in text.splitlines():
+        print(IN_WORDS.spoken(row, language))
     return 0
 
 

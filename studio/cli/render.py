@@ -48,7 +48,7 @@ from studio.dialog.model import (
     Unspoken,
     matching_language,
 )
-from studio.dialog.pronunciation import PronunciationRules
+from studio.dialog.pronunciation import IN_WORDS, PronunciationRules
 from studio.engine.job import (
     FINAL_STATES,
     Job,
@@ -379,7 +379,7 @@ def read_script(script: Path, narrator: str | None) -> Imported:
     Raises:
         BadInput: It can't be read as a dialog; the message begins with the file.
     """
-    content = _content(script, "cut it into scenes")
+    content = read_content(script, "cut it into scenes")
     name = "standard input" if script == STANDARD else script.name
     try:
         return import_dialog(content, name, ImportOptions(narrator=narrator))
@@ -391,17 +391,18 @@ def _read_pronouncing(
     path: Path | None, notice: Callable[[Iterable[Notice]], None]
 ) -> PronunciationRules:
     if path is None:
-        return PronunciationRules()
-    content = _content(path, "leave entries out")
+        return IN_WORDS
+    content = read_content(path, "leave entries out")
     try:
         entries, notices = read_pronunciations(content, path.name)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
     notice(notices)
-    return PronunciationRules(entries)
+    return PronunciationRules(entries, in_words=True)
 
 
-def _content(path: Path, remedy: str) -> bytes:
+def read_content(path: Path, remedy: str) -> bytes:
+    """The bytes of a file or of standard input; `remedy` says what to do if it is too large."""
     name = "Standard input" if path == STANDARD else str(path)
     try:
         if path == STANDARD:

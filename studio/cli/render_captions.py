@@ -20,7 +20,7 @@ def write_captions(job: Job, dialog: Dialog, pronounce: Pronounce, output: Path)
     Args:
         job: One that has ended.
         dialog: What was rendered.
-        pronounce: Applied the pronunciations to the lines.
+        pronounce: Gave the lines as they were spoken.
         output: Its suffix gives the format.
     """
     format_ = format_of_suffix(output.name)
@@ -31,11 +31,13 @@ def write_captions(job: Job, dialog: Dialog, pronounce: Pronounce, output: Path)
     end_sample = 0
     for line_idx, group in groupby(entries, lambda one: _segment(job, one).line_idx):
         line, of_line = dialog.lines[line_idx], list(group)
+        segments = [_segment(job, one) for one in of_line]
         gap_s = (of_line[0].start_sample - end_sample) / STUDIO_RATE_HZ
         if gap_s:
             timed.append((Silence(gap_s), gap_s))
         end_sample = of_line[-1].end_sample
-        if isinstance(line, Speech) and pronounce(line.text) != line.text:
+        said_in = next((one.said_in for one in segments if isinstance(one, SpeechSegment)), None)
+        if isinstance(line, Speech) and pronounce(line.text, said_in) != line.text:
             # Its segments have the spoken forms; the words that are written have no times.
             pauses[len(timed)] = _list_pauses(of_line)
             timed.append((line, sum(one.duration_s for one in of_line)))

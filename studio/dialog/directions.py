@@ -48,7 +48,7 @@ _DIRECTION = regex.compile(
       \[ \s*+ (?: direction \s*+ : (?P<named>[^\[\]]{{1,{MAX_DIRECTION_CHARS}}})
                | (?P<cue>{CUE_WORDS} \b [^\[\]]{{0,{MAX_DIRECTION_CHARS}}})
                | (?P<square>(?:[^\[\]|:]|(?<=\d):(?=\d)){{1,60}}) ) \]
-    | [(（] (?P<round>[^()（）]{{1,{MAX_DIRECTION_CHARS}}}) [)）]
+    | [(（] (?!https?:|www\.|mailto:|[/\#]) (?P<round>[^()（）]{{1,{MAX_DIRECTION_CHARS}}}) [)）]
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )

@@ -333,8 +333,8 @@ def is_speakable(text: str) -> bool:
     return _SPEAKABLE.search(text) is not None
 
 
-Pronounce = Callable[[str], str]
-"""Applies pronunciations to a text, as `PronunciationRules.spoken` does."""
+Pronounce = Callable[[str, str | None], str]
+"""Gives a text in a language as it is spoken, as `PronunciationRules.spoken` does."""
 
 
 @dataclass(slots=True)
@@ -351,8 +351,8 @@ class SpokenText:
     pronounce: Pronounce | None
     grown_chars: int = 0
 
-    def of(self, text: str) -> str:
-        """The spoken text of a line.
+    def of(self, text: str, language: str | None = None) -> str:
+        """The spoken text of a line in a language.
 
         Raises:
             ScriptError: It is too long, or too much was added to the dialog.
@@ -360,7 +360,7 @@ class SpokenText:
         if self.pronounce is None:
             return text
         has_room = self.grown_chars <= MAX_SCRIPT_BYTES
-        said = self.pronounce(normalize_spoken_text(text)) if has_room else ""
+        said = self.pronounce(normalize_spoken_text(text), language) if has_room else ""
         self.grown_chars += max(0, len(said) - len(text))
         if len(said) > MAX_LINE_CHARS or not has_room:
             raise ScriptError(

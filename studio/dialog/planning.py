@@ -35,7 +35,10 @@ from studio.dialog.model import (
     normalize_spoken_text,
     resolve_language,
 )
+from studio.dialog.pronunciation import find_spoken_language
+from studio.dialog.spoken.languages import read_table
 from studio.dialog.tags import (
+    DEFAULT_PAUSE_S,
     SOUND_TAGS,
     TAG,
     attach_lone_tags,
@@ -158,7 +161,7 @@ def _sentences(masked: str, language: str | None) -> Iterator[Span]:
     block_chars = _BLOCK_CHARS if _WIDE_STOPS.search(masked) else len(masked)
     end, size = 0, block_chars
     while end < len(masked):
-        found = sentencex.segment(code, masked[end : end + size])
+        found = cut_sentences(masked[end : end + size], code)
         if end + size < len(masked):
             if len(found) < 2:
                 size *= 2
@@ -168,6 +171,18 @@ def _sentences(masked: str, language: str | None) -> Iterator[Span]:
         for sentence in found:
             start, end = end, end + len(sentence)
             yield from _visible(start, end, masked)
+
+
+def cut_sentences(text: str, language: str) -> list[str]:
+    """The sentences of a text with the white space behind them; `language` without its region."""
+    found: list[str] = []
+    no_end: str = read_table("rules")["no_end"]
+    for one in sentencex.segment(language, text):
+        if found and regex.search(no_end, f"{found[-1][-12:]}\0{one[:80]}"):
+            found[-1] += one
+        else:
+            found.append(one)
+    return found
 
 
 def _packed(sentences: Iterator[Span], masked: str, room: _Room) -> Iterator[Span]:
@@ -248,7 +263,10 @@ FILE_NAME = "file"
 MAX_DURATION = "max_duration"
 """Parameter with the most seconds that a line may last."""
 
-NO_SETTINGS = frozenset((MOOD, VOICE, LINE_ID, FILE_NAME, MAX_DURATION, GAP, DUAL))
+AS_WRITTEN = "as_written"
+"""Parameter of a line of which nothing is said in words: numbers and signs go to the voice."""
+
+NO_SETTINGS = frozenset((AS_WRITTEN, MOOD, VOICE, LINE_ID, FILE_NAME, MAX_DURATION, GAP, DUAL))
 """Parameters that no voice reads itself."""
 
 LanguagesOf = Callable[[str], Iterable[str]]
@@ -269,7 +287,7 @@ class SpeechSegment:
 
     `mood` chooses among the speaker's samples; None is the main one. `instruct` is an instruction
     on how to speak it. `seed_is_own` says that the line names its seed, so that it is never retried
-    with another one.
+    with another one. `said_in` is the language in whose words its line is said, if it is.
     """
 
     segment_idx: int
@@ -283,6 +301,7 @@ class SpeechSegment:
     mood: str | None = None
     instruct: str | None = None
     seed_is_own: bool = False
+    said_in: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -526,15 +545,19 @@ class _Planner:
             language = self._language(line, speaker)
             params = self._params(line.params, number)
             directed = apply_directions(line.text, self.limits, self.moods_of(speaker))
-            text = self.spoken.of(directed.text)
+            said_in = self._find_spoken_language(line, language, directed.text)
+            text = self.spoken.of(directed.text, said_in)
+            said_in = None if text == directed.text else said_in
             parts = self._parts(text, language or line.language, number)
         except ScriptError as error:
             message = _sentence(str(error))
             return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
         for kind, message in directed.notices.items():
             self._notice(_DIRECTED, kind, number, message)
-        if not parts and directed.text != line.text and not is_speakable(directed.text):
-            parts = [0.0]  # nothing but directions: no voice says them, and nothing is wrong
+        if not parts and not is_speakable(directed.text):
+            beats = ("…" in directed.text or "..." in directed.text) + 1  # none behind directions
+            beats *= bool(normalize_spoken_text(directed.text))
+            parts = [DEFAULT_PAUSE_S * beats] if normalize_spoken_text(line.text) else []
         if not parts:
             message = _why_silent(line.text, text, speaker)
             return [FailedSegment(first_idx, line_idx, number, speaker, line.text, message)]
@@ -542,7 +565,7 @@ class _Planner:
         seed = line.seed if is_own else self.seed
         own = _words_of(line, INSTRUCT) if self.limits.instructions else None
         instruct = ", then ".join(filter(None, (own, *directed.instructions))) or None
-        said = (language, seed, params, mood_of(line) or directed.mood, instruct, is_own)
+        said = (language, seed, params, mood_of(line) or directed.mood, instruct, is_own, said_in)
         return [
             SpeechSegment(idx, line_idx, number, speaker, part, *said)
             if isinstance(part, str)
@@ -622,6 +645,12 @@ class _Planner:
                 "voice engine."
             )
         return match
+
+    def _find_spoken_language(self, line: Speech, chosen: str | None, text: str) -> str | None:
+        if self.spoken.pronounce is None or line.params.get(AS_WRITTEN):
+            return None
+        known = (line.language, chosen, *self.languages_of(self.names[name_key(line.speaker)]))
+        return find_spoken_language(text, known, self.limits)
 
     def _params(self, params: Mapping[str, ParamValue], number: int) -> Mapping[str, ParamValue]:
         taken = {}

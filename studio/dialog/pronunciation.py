@@ -13,7 +13,8 @@ from typing import TypeVar
 import regex
 
 from studio.dialog.atoms import cut_atoms
-from studio.dialog.model import normalize_spoken_text
+from studio.dialog.model import SpeechLimits, find_reading_language, normalize_spoken_text
+from studio.dialog.spoken import say, tell_language
 from studio.dialog.tags import list_symbols, tidy_spaces
 from studio.dialog.word_search import Hit, WordList, is_inside, is_mark, is_one_word, joins
 from studio.errors import BadInput
@@ -87,27 +88,31 @@ _LONGER = Pronunciation("")
 
 
 class PronunciationRules:
-    """A list of pronunciations that can be applied to text.
+    """How text is spoken: a list of pronunciations, and whether the rest is said in words.
 
     The longest entry that matches is applied; spoken forms aren't searched again. Rules from equal
     lists are equal.
     """
 
-    def __init__(self, entries: Iterable[Pronunciation] = ()) -> None:
+    def __init__(self, entries: Iterable[Pronunciation] = (), *, in_words: bool = False) -> None:
         self._entries = {one.written: one for one in entries if one.enabled}
+        self.in_words = in_words
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
-            isinstance(other, PronunciationRules) and self._entries == other._entries
+            isinstance(other, PronunciationRules)
+            and (self._entries, self.in_words) == (other._entries, other.in_words)
         )
 
     def __hash__(self) -> int:
         return hash(frozenset(self._entries))
 
     def __bool__(self) -> bool:
-        return bool(self._entries)
+        return bool(self._entries) or self.in_words
 
-    def spoken(self, text: str, *, most_chars: int | None = None) -> str:
+    def spoken(
+        self, text: str, language: str | None = None, *, most_chars: int | None = None
+    ) -> str:
         """Replace words of text by their spoken forms; tags and pauses are left alone.
 
         Text without a match is returned unchanged. The time is linear in the text, whatever the
@@ -115,9 +120,14 @@ class PronunciationRules:
 
         Args:
             text: What is written.
+            language: The one in whose words the rest is said, if it is; None leaves it.
             most_chars: How many characters of the result are wanted, at least; None for all.
         """
         normal, lists = self._search(text)
+        if self.in_words and language is not None:
+            symbols, found = _find(lists, normal) if lists else (text, [])
+            words = "".join(_join(symbols, found, lambda one: say(one, language).text))
+            return tidy_spaces(words) if found else words
         if not lists:
             return text
         is_long = most_chars is not None and len(text) > 4 * most_chars
@@ -327,13 +337,15 @@ def _find_beginning(
     return symbols[:last], [match for match in found if match[1] <= last]
 
 
-def _join(symbols: Sequence[str], found: Iterable[_Match]) -> Iterator[str]:
+def _join(
+    symbols: Sequence[str], found: Iterable[_Match], say_rest: Callable[[str], str] = str
+) -> Iterator[str]:
     """Replace words; a space separates a spoken form from an adjacent word, as in R&D."""
     last = ""  # what was said before
     at = 0
     is_entry = is_left_out = False
     for start, stop, entry in chain(found, [(len(symbols), len(symbols), _NOTHING)]):
-        kept = "".join(symbols[at:start])
+        kept = say_rest("".join(symbols[at:start]))
         if kept and is_left_out and _COMMA_LAST.search(last):
             kept = _COMMA_FIRST.sub("", kept)
         if kept:
@@ -346,6 +358,16 @@ def _join(symbols: Sequence[str], found: Iterable[_Match]) -> Iterator[str]:
 
 
 _NOTHING = Pronunciation("")
+
+IN_WORDS = PronunciationRules(in_words=True)  # as every door speaks
+
+
+def find_spoken_language(
+    text: str, known_codes: Iterable[str | None], limits: SpeechLimits
+) -> str | None:
+    """The language in whose words a text is said: the first known one, else by the text."""
+    found = next(filter(None, known_codes), None)
+    return found or find_reading_language(text, (), limits) or tell_language(text)
 
 
 def _clean(text: str) -> str:

@@ -7,11 +7,14 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 
 from studio.dialog.directions import find_directions
+from studio.dialog.spoken import say
 from studio.hearing.draft_reading import find_words
 from studio.hearing.word_times import WordTime
 
 
-def place_in_written(words: Sequence[WordTime], written: str) -> tuple[WordTime, ...]:
+def place_in_written(
+    words: Sequence[WordTime], written: str, said_in: str | None = None
+) -> tuple[WordTime, ...]:
     """Words of the spoken form of a text as words of the text as it is written.
 
     Where a pronunciation replaces words, those that are written share the time of those that are
@@ -20,7 +23,20 @@ def place_in_written(words: Sequence[WordTime], written: str) -> tuple[WordTime,
     Args:
         words: With offsets in any text, such as the spoken form or a piece of it.
         written: The whole text before pronunciations.
+        said_in: The language in whose words it is said, if it is.
     """
+    said = say(written, said_in)
+    found: list[WordTime] = []
+    for one in _place(words, said.text):
+        start, end = said.find_written(one.start, one.end)
+        if found and start < found[-1].end:  # several words for one that is written
+            found[-1] = replace(found[-1], end_s=one.end_s)
+        elif start < end:
+            found.append(replace(one, start=start, end=end, word=written[start:end]))
+    return tuple(found)
+
+
+def _place(words: Sequence[WordTime], written: str) -> tuple[WordTime, ...]:
     if all(written[one.start : one.end] == one.word for one in words):
         return tuple(words)
     is_direction = bytearray(len(written))

@@ -109,6 +109,7 @@ class ProjectSettings:
         language: BCP-47 code, for lines whose voice has none; None leaves it to the backend.
         tries: Most tries of a line without a seed of its own, while its take has quality issues.
         gap_s: The usual gap between lines; 0 in projects that were made before there were any.
+        says_words: Whether numbers and signs are said in words; not in projects from before.
     """
 
     backend: str | None = None
@@ -116,6 +117,7 @@ class ProjectSettings:
     language: str | None = None
     tries: Annotated[int, Field(ge=1, le=MAX_TRIES)] = 1
     gap_s: Annotated[float, Field(ge=0, le=MAX_GAP_S)] = 0.0
+    says_words: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +217,9 @@ def encode_line(line: ProjectLine) -> dict[str, Any]:
 
 
 def encode_settings(settings: ProjectSettings) -> dict[str, Any]:
-    """Settings as a record in files, which names no usual gap of 0, as before there were any."""
-    record = asdict(settings)
-    if not settings.gap_s:
-        del record["gap_s"]
-    return record
+    """Settings as a record in files, without those that came later where they aren't used."""
+    later = ("gap_s", "says_words")
+    return {name: one for name, one in asdict(settings).items() if one or name not in later}
 
 
 def encode_document(document: Document) -> dict[str, Any]:

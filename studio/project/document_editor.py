@@ -167,9 +167,9 @@ def find_revoiced_lines(
     """Lines in both documents now spoken by another voice or backend, or in another language."""
     if previous is present:
         return
-    previous = replace(
-        previous, pronouncing=present.pronouncing
-    )  # `find_respelled_lines` finds those faster
+    if previous.pronouncing.in_words == present.pronouncing.in_words:
+        # `find_respelled_lines` finds those faster
+        previous = replace(previous, pronouncing=present.pronouncing)
     if previous == present:
         return
     stayed = (line for line_id, line in after.lines.items() if line_id in before.lines)

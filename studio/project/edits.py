@@ -53,6 +53,8 @@ def change_settings(before: ProjectSettings, fields: Mapping[str, Any]) -> Proje
         raise BadInput("A backend is chosen by its name.")
     if fields.get("tries", 1) not in range(1, MAX_TRIES + 1):
         raise BadInput(f"A doubtful line is spoken 1 to {MAX_TRIES} times.")
+    if not isinstance(fields.get("says_words", False), bool):
+        raise BadInput("Numbers are said in words, or they aren't: true or false.")
     if "gap_s" in fields:
         check_gap(fields["gap_s"])
     return replace(before, **fields)

@@ -6,6 +6,7 @@ import logging
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ
@@ -274,7 +275,8 @@ class ProjectRenderer:
             context.backend[0],
             again,
             context.resolve_language(line),
-            context.pronouncing.spoken,
+            partial(context.pronounce, line),
+            context.find_spoken_language(line),
         )
         freed = freed or lines.find_freed(line, settled)
         return replace(spec, seed=freed.seed, take_id=freed.take_id) if freed else spec
@@ -431,8 +433,8 @@ class ProjectRenderer:
         take, spec = line_job.take, line_job.spec
         if take is not None and spec.line.kind is LineKind.SPEECH:
             text = cut_directions(take.text)
-            spoken = spec.pronounce(text) if spec.pronounce is not None else text
-            core.word_timing.add(take, spoken, spec.language)
+            spoken = spec.pronounce(text, None) if spec.pronounce is not None else text
+            core.word_timing.add(take, spoken, spec.language, spec.said_in)
         core.word_timing.pump()
 
     def _finish_line(self, line_job: LineJob, message: str | None) -> None:

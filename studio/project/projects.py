@@ -468,7 +468,7 @@ class Projects:
         self, name: str, lines: Iterable[ProjectLine], gap_s: float
     ) -> ProjectSession:
         by_id = {line.line_id: line for line in lines}
-        settings = ProjectSettings(gap_s=gap_s)
+        settings = ProjectSettings(gap_s=gap_s, says_words=True)
         document = Document(name, lines=by_id, order=tuple(by_id), settings=settings)
         check_bounds(Document(), document)
         document = VoiceResolver(self._deps).cast_new_names(document, Document())

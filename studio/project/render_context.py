@@ -33,6 +33,7 @@ from studio.dialog.model import (
     resolve_language,
 )
 from studio.dialog.planning import (
+    AS_WRITTEN,
     LINE_ID,
     MOOD,
     NO_SETTINGS,
@@ -41,7 +42,7 @@ from studio.dialog.planning import (
     SpeechSegment,
     split_plain_lines,
 )
-from studio.dialog.pronunciation import PronunciationRules
+from studio.dialog.pronunciation import PronunciationRules, find_spoken_language
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, SettingError
 from studio.hearing.word_check import CheckQueue, WordChecker
@@ -177,7 +178,7 @@ class RenderContext:
         backend: Name and revision.
         defaults: The backend's parameters, for lines that don't set them.
         limits: The backend's.
-        pronouncing: The project's pronunciations.
+        pronouncing: How the project's lines are spoken.
         characters: Their settings, by the name's key.
     """
 
@@ -198,7 +199,7 @@ class RenderContext:
             and self.first_names == document.first_names
             and self.settings == document.settings
             and self.characters == document.characters
-            and self.pronouncing == PronunciationRules(document.pronunciations.values())
+            and self.pronouncing == read_pronouncing(document)
             and all(name_key(name) in self.voices for name in document.count_speakers())
         )
 
@@ -206,6 +207,7 @@ class RenderContext:
         """The ids of those lines that have another key in another context."""
         is_other = (self.backend, self.defaults) != (other.backend, other.defaults)
         is_respelled = self.pronouncing != other.pronouncing
+        is_respelled |= self.settings.language != other.settings.language
 
         @cache
         def is_revoiced(name: str) -> bool:
@@ -246,23 +248,37 @@ class RenderContext:
 
     def build_spoken_text(self, line: ProjectLine) -> str:
         """The spoken text of a line."""
-        return self.pronouncing.spoken(normalize_spoken_text(line.text))
+        return self.pronounce(line, normalize_spoken_text(line.text))
 
-    def build_spoken_words(self, text: str) -> str:
-        """What a voice says of a line's or a take's text: without its stage directions."""
-        return self.pronouncing.spoken(cut_directions(text))
+    def build_spoken_words(self, line: ProjectLine, text: str) -> str:
+        """What a voice says of a line's or its take's text: without stage directions."""
+        return self.pronounce(line, cut_directions(text))
+
+    def pronounce(self, line: ProjectLine, text: str, _: str | None = None) -> str:
+        """A text of a line as it is spoken, in the words of the line's language."""
+        return self.pronouncing.spoken(text, self.find_spoken_language(line))
+
+    def find_spoken_language(self, line: ProjectLine) -> str | None:
+        """The language in whose words a line is said; None if it is said as it is written."""
+        if not self.pronouncing.in_words or line.params.get(AS_WRITTEN):
+            return None
+        voice = self.find_voice(line.speaker or "")
+        own = voice.language if voice is not None else None
+        known = (line.language, own, self.settings.language)
+        return find_spoken_language(line.text, known, self.limits)
 
     def find_changed_text(self, line: ProjectLine, *, most_chars: int) -> str | None:
         """The beginning of a line's spoken text, if pronunciations change the text; else None."""
         if not self.pronouncing:
             return None
         text = normalize_spoken_text(line.text)
-        said = self.pronouncing.spoken(text, most_chars=most_chars)
+        language = self.find_spoken_language(line)
+        said = self.pronouncing.spoken(text, language, most_chars=most_chars)
         if said == text:
             return None
         said = said[:most_chars]
         if text.startswith(said):  # the difference may come later
-            said = self.pronouncing.spoken(text)
+            said = self.pronouncing.spoken(text, language)
             if said in (line.text, text):
                 return None
         return said[:most_chars]
@@ -339,9 +355,15 @@ def build_render_context(
         document.first_names,
         document.settings,
         can.limits(),
-        PronunciationRules(document.pronunciations.values()),
+        read_pronouncing(document),
         document.characters,
     )
+
+
+def read_pronouncing(document: Document) -> PronunciationRules:
+    """How the lines of a document are spoken."""
+    entries = document.pronunciations.values()
+    return PronunciationRules(entries, in_words=document.settings.says_words)
 
 
 def find_engine_voices(document: Document, backend: Backend) -> dict[str, EngineVoice]:
@@ -610,7 +632,7 @@ class VoiceResolver:
         """Notices about how the voices would speak a dialog, with line numbers."""
         can, whole = self.find_backend(document).capabilities, dialog
         cast = self.build_cast(document).freeze()
-        spoken = PronunciationRules(document.pronunciations.values()).spoken
+        spoken = read_pronouncing(document).spoken
         plain: list[SpeechSegment] = []
         if not document.pronunciations:  # with some, any line may become too long, or silent
             dialog, plain = split_plain_lines(dialog, can.limits())

@@ -44,7 +44,8 @@ class LineJobSpec:
         key: As in `Take`, and so is `voice`.
         is_extra_take: Whether a further take is wanted, although one fits.
         language: The language, if the line doesn't name one.
-        pronounce: Applies pronunciations to the line's text.
+        pronounce: Gives the line's text as it is spoken.
+        said_in: The language in whose words it is, if it is said so.
         take_id: The id of its take; a freed take gets its own again.
     """
 
@@ -56,6 +57,7 @@ class LineJobSpec:
     is_extra_take: bool = False
     language: str | None = None
     pronounce: Pronounce | None = None
+    said_in: str | None = None
     take_id: str = field(default_factory=generate_take_id)
 
 

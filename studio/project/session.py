@@ -228,9 +228,10 @@ class ProjectSession:
             if line is None or line.kind is not LineKind.SPEECH:
                 return take
             context = self._state.line_states.context
-            spoken = context.build_spoken_words(take.text)
+            spoken = context.build_spoken_words(line, take.text)
             language = context.resolve_language(line)
-        return self._state.word_timing.time_now(take, spoken, language)
+            said_in = context.find_spoken_language(line)
+        return self._state.word_timing.time_now(take, spoken, language, said_in)
 
     def describe_distance(self, take: Take) -> str:
         """How far a take is from its voice's other takes and from its sample; "" if unknown."""
@@ -280,10 +281,12 @@ class ProjectSession:
                 news = self._follow(self._editor.edit([choose], author, self.rev))
                 unless_chosen.pop_all()
                 context = self._state.line_states.context
-                spoken = context.build_spoken_words(take.text)
-                language = take.language or context.resolve_language(self._state.line(take.line_id))
+                line = self._state.line(take.line_id)
+                spoken = context.build_spoken_words(line, take.text)
+                language = take.language or context.resolve_language(line)
+                said_in = context.find_spoken_language(line)
         self._renderer.recognition.add([take])
-        self._state.word_timing.add(take, spoken, language)
+        self._state.word_timing.add(take, spoken, language, said_in)
         return news
 
     def _check_wants(self, take: Take) -> None:

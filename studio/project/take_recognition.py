@@ -130,4 +130,4 @@ class TakeRecognition:
     def _build_expected_text(self, take: Take) -> ExpectedText:
         line, context = self._state.line(take.line_id), self._state.line_states.context
         language = take.language or context.resolve_language(line)
-        return ExpectedText(take.text, language, context.build_spoken_words)
+        return ExpectedText(take.text, language, partial(context.build_spoken_words, line))

@@ -41,15 +41,17 @@ class WordTiming:
         self._takes = takes
         self._queue = queue
         self._lock = Lock()  # guards the table and the flag
-        self._waiting: dict[str, tuple[str, str | None]] = {}
+        self._waiting: dict[str, tuple[str, str | None, str | None]] = {}
         self._is_submitted = False
         self._is_closed = False
 
-    def add(self, take: Take, spoken: str, language: str | None) -> None:
+    def add(
+        self, take: Take, spoken: str, language: str | None, said_in: str | None = None
+    ) -> None:
         """Time a new take; as `time_now`, later."""
         if self._timer is not None and take.words is None:
             with self._lock:
-                self._waiting[take.take_id] = (spoken, language)
+                self._waiting[take.take_id] = (spoken, language, said_in)
             self.pump()
 
     def pump(self) -> None:
@@ -73,30 +75,33 @@ class WordTiming:
             if not self._waiting or self._is_closed or self._is_held:
                 return
             take_id = next(iter(self._waiting))
-            spoken, language = self._waiting.pop(take_id)
+            how = self._waiting.pop(take_id)
         take = self._takes.get(take_id)
         try:
             if take is not None and not self._takes.is_freed(take):
-                self.time_now(take, spoken, language)
+                self.time_now(take, *how)
         except StudioError as error:
             if self._timer is None or self._timer.aligner.is_closed:
                 return  # the rest is timed when it is asked for
             log.warning("take %s: its words aren't timed: %s", take_id, error)
         self.pump()
 
-    def time_now(self, take: Take, spoken: str, language: str | None) -> Take:
+    def time_now(
+        self, take: Take, spoken: str, language: str | None, said_in: str | None = None
+    ) -> Take:
         """Time the words of a take, unless they are, and keep their times with it.
 
         Args:
             take: Of a line that is spoken.
-            spoken: Its text with pronunciations.
+            spoken: Its text as it is spoken.
             language: The one it is spoken in; None for that of most of its letters.
+            said_in: The one in whose words it is said, if it is.
         """
         if take.words is not None or self._timer is None:
             return take
         path = self._takes.get_audio_path(take)
         found = self._timer.aligner.align_file(path, spoken, take.language or language)
-        words = pack_words(place_in_written(found.words, take.text))
+        words = pack_words(place_in_written(found.words, take.text, said_in))
         phonemes = pack_phonemes(found.phonemes)
         if self._is_closed:
             return replace(take, words=words, phonemes=phonemes)

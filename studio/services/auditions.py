@@ -9,8 +9,8 @@ from studio.audio.clip import Clip
 from studio.backends.base import Backend, Preset
 from studio.backends.registry import offer_of
 from studio.dialog.model import name_key
-from studio.dialog.pronunciation import PronunciationRules
 from studio.errors import BadInput
+from studio.project.render_context import read_pronouncing
 from studio.project.session import ProjectSession
 from studio.services.previews import Sentence, VoicePreviews
 from studio.voices.library import SpeakerLibrary
@@ -129,7 +129,7 @@ class Auditions:
         params = {**project.document.find_character(speaker).params, **sentence.params}
         heard = Sentence(sentence.text, sentence.mood, sentence.language, params)
         name = engine or project.backend.name
-        spoken = PronunciationRules(project.document.pronunciations.values()).spoken
+        spoken = read_pronouncing(project.document).spoken
         return await self._previews.speak_sentence(cast, speaker, heard, name, spoken)
 
 

@@ -397,11 +397,11 @@ class _LineChecker:
         self._first_lines = _find_first_lines(session.document)
         self._of_voices: dict[tuple[str, str], list[str]] = {}
 
-    def _pronounce(self, text: str) -> str:
+    def _pronounce(self, text: str, language: str | None) -> str:
         """The spoken text of a line, or the written one once all of them became very long."""
         if self._left_chars <= 0:
             return text
-        said = self._say(text)
+        said = self._say(text, language)
         self._left_chars -= max(0, len(said) - len(text))
         return said
 

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.audio.timeline import read_take
@@ -138,7 +139,7 @@ def _plan_phrase(session: ProjectSession, line_id: str, marked: tuple[int, int])
     spoken = replace(context.inherit(line), language=language, seed=None).to_dialog_line()
     assert isinstance(spoken, Speech)
     planned = plan(
-        Dialog((spoken,)), context.limits, seed=seed, pronounce=context.pronouncing.spoken
+        Dialog((spoken,)), context.limits, seed=seed, pronounce=partial(context.pronounce, line)
     )
     text = _join_texts(planned.segments)
     span = find_spoken_span(line.text, _from_utf16(line.text, marked), text)

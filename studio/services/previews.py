@@ -14,6 +14,7 @@ from studio.audio.decode import decode
 from studio.audio.guarded_decode import decode_guarded
 from studio.dialog.model import Dialog, ParamValue, Pronounce, Speech, clean_name
 from studio.dialog.planning import MOOD, Plan, plan
+from studio.dialog.pronunciation import IN_WORDS
 from studio.engine.engine import Render, SpeechEngine
 from studio.engine.job import Job, JobSpec, JobState, build_scene
 from studio.engine.voice_conversion import check_can_convert
@@ -76,11 +77,11 @@ class VoicePreviews:
         name: str,
         sentence: Sentence,
         backend_name: str,
-        pronounce: Pronounce | None = None,
+        pronounce: Pronounce = IN_WORDS.spoken,
     ) -> Clip:
         """The same with a mood, language and parameters; what the backend lacks is left out.
 
-        `pronounce` applies pronunciations to the text.
+        `pronounce` gives the text as it is spoken.
         """
         return await self._say(clean_name(name), cast, sentence, backend_name, pronounce)
 
@@ -130,7 +131,7 @@ class VoicePreviews:
         cast: Cast,
         sentence: Sentence,
         backend_name: str,
-        pronounce: Pronounce | None = None,
+        pronounce: Pronounce = IN_WORDS.spoken,
     ) -> Clip:
         capabilities = self._engine.models.get_manager(backend_name).backend.capabilities
         dialog, limits = Dialog((_line(name, sentence),)), capabilities.limits()

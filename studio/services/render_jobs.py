@@ -18,6 +18,7 @@ from studio.backends.voice_names import VoiceNames
 from studio.dialog.gaps import Gaps
 from studio.dialog.model import Dialog, Notice, Pronounce, Speech, name_key
 from studio.dialog.planning import plan
+from studio.dialog.pronunciation import IN_WORDS
 from studio.engine.engine import QueueLimit, Render, SpeechEngine, generate_job_id
 from studio.engine.job import Job, JobSpec, refuse_audio
 from studio.project.characters import Character, gaps_before, inherit_in_dialog
@@ -47,7 +48,7 @@ class RenderOptions:
         listen: Whether somebody is waiting to hear it, so that it goes before other jobs.
         tries: As in `JobSpec`.
         characters: Settings of characters by the name's key, as in a project.
-        pronounce: Applies pronunciations to a text; None leaves it unchanged.
+        pronounce: Gives a text as it is spoken; None leaves it unchanged.
         gap_s: The usual gap between lines.
     """
 
@@ -58,7 +59,7 @@ class RenderOptions:
     folder: Path | None = None
     listen: bool = False
     tries: int = 1
-    pronounce: Pronounce | None = None
+    pronounce: Pronounce | None = IN_WORDS.spoken
     characters: Mapping[str, Character] = field(default_factory=dict)
     gap_s: float = 0.0
 

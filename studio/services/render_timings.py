@@ -60,6 +60,7 @@ def _align_line(
 ) -> Alignment:
     """The words of a line, in seconds of the line."""
     words: list[WordTime] = []
+    said_in: str | None = None
     phonemes: list[PhonemeTime] = []
     for entry in entries:
         record = job.records[entry.segment_idx]
@@ -68,5 +69,6 @@ def _align_line(
             found = aligner.align_file(record.path, segment.text, segment.language)
             found = found.moved(entry.start_s - entries[0].start_s)
             words += found.words
+            said_in = segment.said_in
             phonemes += found.phonemes
-    return Alignment(place_in_written(words, text), tuple(phonemes))
+    return Alignment(place_in_written(words, text, said_in), tuple(phonemes))

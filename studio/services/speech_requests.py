@@ -21,6 +21,7 @@ from studio.backends.voice_names import VoiceNames
 from studio.dialog.gaps import Gaps
 from studio.dialog.model import Dialog, Notice, Pronounce, Speech
 from studio.dialog.planning import BRACKETS, FailedSegment, plan
+from studio.dialog.pronunciation import IN_WORDS
 from studio.engine.engine import QueueLimit, Render
 from studio.engine.job import JobSpec, SegmentAudio, SegmentRecord, SegmentState
 from studio.errors import (
@@ -74,7 +75,7 @@ class SpeechOptions:
         backend_name: None for the studio's own choice.
         seed: For lines without a seed of their own.
         voices: Voices by name; a name that isn't here is looked up in the library.
-        pronounce: Applies pronunciations to a text; None leaves it unchanged.
+        pronounce: Gives a text as it is spoken; None leaves it unchanged.
         mastering: The loudness of the whole when it is written to a file.
         notices: About how the dialog was read; its plan begins with them.
         tries: As in `JobSpec`.
@@ -86,7 +87,7 @@ class SpeechOptions:
     backend_name: str | None = None
     seed: int | None = None
     voices: Mapping[str, Voice] = field(default_factory=dict)
-    pronounce: Pronounce | None = None
+    pronounce: Pronounce | None = IN_WORDS.spoken
     mastering: Mastering = field(default_factory=Mastering)
     notices: tuple[Notice, ...] = ()
     tries: int = 1

@@ -20,6 +20,7 @@ COMMANDS = {
     "serve": "start the studio and open the page (the default)",
     "render": "render a script to an audio file: render SCRIPT -o OUT",
     "convert": "write a script in another format: convert SCRIPT OUT",
+    "spoken": "print each line of a text as it will be spoken: spoken FILE",
     "judge": "say how good the checks are on a project's takes: judge PROJECT",
     "voices": "list, install, verify, remove, try or add a voice: voices install kitten",
     "completion": "print what completes commands in a shell: completion bash",

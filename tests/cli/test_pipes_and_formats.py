@@ -93,7 +93,7 @@ def test_quiet_prints_nothing_but_errors(workspace: tuple[str, Path], tmp_path: 
     out = tmp_path / "scene.wav"
     done = run("render", "-", "-o", out, "--quiet", *workspace, given=SCRIPT)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    done = run("render", "-", "-o", out, "--quiet", *workspace, given="Ida: …\nTom: Only me.")
+    done = run("render", "-", "-o", out, "--quiet", *workspace, given="Ida: [sigh]\nTom: Only me.")
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.startswith(b"Line 1: ")
 
@@ -168,7 +168,9 @@ def test_a_render_in_which_every_line_failed_writes_no_file(
     workspace: tuple[str, Path], tmp_path: Path
 ) -> None:
     out = tmp_path / "scene.wav"
-    done = run("render", "-", "-o", out, "--json", *workspace, given="Ida: …\n[pause:2s]\nTom: …")
+    done = run(
+        "render", "-", "-o", out, "--json", *workspace, given="Ida: [sigh]\n[pause:2s]\nTom: [sigh]"
+    )
     assert done.returncode == 1
     assert json.loads(done.stdout)["out"] is None
     assert not out.exists()
@@ -401,3 +403,12 @@ def test_what_is_said_when(tmp_path: Path, workspace: tuple[str, Path]) -> None:
     assert 'name = "Tom - phones"' in (tmp_path / "a.TextGrid").read_text("utf-8")
     assert (tmp_path / "a.rhubarb.tsv").read_text().startswith("0.00\tX\n")
     assert (tmp_path / "a.words.srt").read_text().count("-->") == 7
+
+
+def test_spoken_prints_a_row_for_each_row() -> None:
+    done = run("spoken", "-", given="It cost $4.50.\n\n...\nDr. Lee, 3 a.m.\n")
+    rows = done.stdout.decode().splitlines()
+    assert rows == ["It cost four dollars fifty.", "", "...", "Doctor Lee, three a.m."]
+    done = run("spoken", "-", "--language", "de", given="Am 3. Mai um 10:05 Uhr\n")
+    assert done.stdout.decode() == "Am dritten Mai um zehn Uhr fünf\n"
+    assert run("spoken", "nowhere.txt").returncode != 0

@@ -75,7 +75,7 @@ def test_the_sample_dialogs_render_whole(command: Command, script: Path) -> None
 def test_its_summary_counts_lines_as_the_page_does(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = command.write("# Act\nIda: One. [pause] Two.\n[pause:1s]\nTom: !!!\nTom: Three.")
+    script = command.write("# Act\nIda: One. [pause] Two.\n[pause:1s]\nTom: [sigh]\nTom: Three.")
     where = ["-o", str(command.out), "--workspace", str(command.folder / "workspace")]
     main(["render", str(script), "--backend", "draft", *where])
     assert ", 1 of 3 lines failed, " in capsys.readouterr().out

@@ -98,13 +98,22 @@ def test_an_empty_line_fails_and_says_what_to_do(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["…", "😀 👩‍🚀", "?!", "[sigh]", "[footsteps]", "<b></b>", "[pause] …", "[sigh] [pause]"],
+    ["[sigh]", "[footsteps]", "<b></b>", "[pause] …", "[sigh] [pause]"],
 )
 def test_text_without_letter_or_digit_fails(text):
     failed = only(f"Anna: {text}")
     assert isinstance(failed, FailedSegment)
     assert failed.message.startswith("Nothing to say here")
     assert failed.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "duration_s"),
+    [("…", 1.0), ("...", 1.0), ("(…)", 1.0), ("[...]", 1.0), ("😀 👩‍🚀", 0.5), ("?!", 0.5),
+     ("—", 0.5), ("♪ ♪", 0.5), ("。。。", 0.5), ("*", 0.5)],
+)  # fmt: skip
+def test_a_line_of_nothing_but_signs_is_a_pause(text, duration_s):
+    assert only(f"Anna: {text}") == SilenceSegment(0, 0, 1, duration_s)
 
 
 @pytest.mark.parametrize("text", ["5", "Ж", "你", "ا", "😀 yes", "[laugh] 5"])

@@ -411,7 +411,7 @@ def test_a_line_that_grows_beyond_measure_is_told() -> None:
 
 
 def test_only_what_is_added_to_a_dialog_counts() -> None:
-    spoken_text = SpokenText(lambda text: text + "!")
+    spoken_text = SpokenText(lambda text, _: text + "!")
     text = "x" * 50_000
     assert {spoken_text.of(text) for _ in range(60)} == {text + "!"}  # 3 MB, of 5 that may be added
     assert spoken_text.grown_chars == 60

@@ -6,7 +6,7 @@ from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.planning import split_text
+from studio.dialog.planning import cut_sentences, split_text
 from studio.errors import ScriptError
 
 WORDS = ["one", "two,", "three.", "Four", "don't", "[clear throat]", "—", "z.B.", "5", "(six)", "…"]
@@ -151,3 +151,36 @@ def assert_split_in_linear_time(repeated, times, max_chars):
     behind = "a" if repeated == "🇩" else ""
     assert_linear(lambda times: _split(repeated * times + behind), times)
     assert_linear(lambda times: _split(repeated * times + behind, max_chars), times)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("I met Ms. Ames today.", "en"),
+        ("Mx. Lee is here.", "en"),
+        ("We drove to Ft. Worth.", "en"),
+        ("In Vol. 2 it says so.", "en"),
+        ("It is approx. 5 miles.", "en"),
+        ("M. Dupont arrive.", "fr"),
+        ("Mme. Vale arrive.", "fr"),
+        ("“Stop!” Tom said.", "en"),
+        ("“Why?” I asked.", "en"),
+        ('"Are you there?" Ida asked.', "en"),
+    ],
+)
+def test_a_title_and_what_is_quoted_end_no_sentence(text: str, language: str) -> None:
+    assert cut_sentences(text, language) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "count"),
+    [
+        ("“Go!” Tom left.", "en", 2),
+        ("Stop. Tom said so.", "en", 2),
+        ("वह आया। वह गया।", "hi", 2),
+        ("他来了。他走了！", "zh", 2),
+        ("هل جاء؟ نعم.", "ar", 2),
+    ],
+)
+def test_marks_of_every_script_end_a_sentence(text: str, language: str, count: int) -> None:
+    assert len(cut_sentences(text, language)) == count

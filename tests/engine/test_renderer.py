@@ -167,7 +167,7 @@ def test_generation_waits_when_a_minute_is_unsaved(open_studio: OpenStudio) -> N
 def test_few_segments_that_may_last_minutes_are_spoken_at_once(
     open_studio: OpenStudio, n_chars: int, most: int
 ) -> None:
-    numbers = Speech("Ida", ("7. " * 400)[: n_chars - 1])
+    numbers = Speech("Ida", ("7. " * 400)[: n_chars - 1], params={"as_written": True})
     job = open_studio(max_concurrency=3).render(Dialog((numbers,) * 6))
     finish(job)
     assert states(job) == ["saved"] * 6
@@ -202,8 +202,8 @@ def test_a_failing_line_leaves_an_error_record_and_the_others_complete(
 def test_a_fault_of_the_backend_fails_its_line_only(open_studio: OpenStudio) -> None:
     backend = GatedDraft()
     backend.faults = {
-        "This is line 1.": RuntimeError("the model broke"),
-        "This is line 2.": SpeechFailed("This line can't be spoken; shorten it."),
+        "This is line one.": RuntimeError("the model broke"),
+        "This is line two.": SpeechFailed("This line can't be spoken; shorten it."),
     }
     backend.let_through(10)
     job = open_studio(backend).render(dialog_of(4))
@@ -250,13 +250,13 @@ def test_a_line_without_memory_is_tried_again_alone(open_studio: OpenStudio) -> 
 
 
 def test_a_line_that_fits_never_is_marked_after_two_tries(open_studio: OpenStudio) -> None:
-    backend = Cramped(room_for=3, too_long="This is line 1.")
+    backend = Cramped(room_for=3, too_long="This is line one.")
     backend.let_through(50)
     job = open_studio(backend, max_concurrency=3).render(dialog_of(6))
     finish(job)
     assert states(job) == ["saved", "failed", "saved", "saved", "saved", "saved"]
     assert "ran out of memory" in job.list_failures()[0].message
-    assert [others for text, others in backend.tries if text == "This is line 1."][1:] == [1]
+    assert [others for text, others in backend.tries if text == "This is line one."][1:] == [1]
 
 
 def test_who_listens_hears_a_line_once_though_it_was_tried_twice(open_studio: OpenStudio) -> None:
@@ -279,7 +279,7 @@ def test_who_listens_hears_a_line_once_though_it_was_tried_twice(open_studio: Op
 
 
 def test_cancel_takes_what_was_set_aside(open_studio: OpenStudio) -> None:
-    backend = Cramped(room_for=9, too_long="This is line 0.")
+    backend = Cramped(room_for=9, too_long="This is line zero.")
     studio = open_studio(backend, max_concurrency=2)
     job = studio.render(dialog_of(3))
     queued_at_first = 3

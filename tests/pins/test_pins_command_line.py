@@ -227,7 +227,7 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rendered")
     (folder / "bell.wav").write_bytes(tone(300))
     (folder / "whole.txt").write_text("[Ann | speed:2] Oh.\n[pause:250ms]\n[Bob | speed:2] Yes.")
-    (folder / "partly.txt").write_text("Ann: Oh.\nBob: …\n")
+    (folder / "partly.txt").write_text("Ann: Oh.\nBob: [sigh]\n")
     (folder / "words.csv").write_text("written,spoken\nYes,Yah\n")
     return folder
 

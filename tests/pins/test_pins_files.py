@@ -20,7 +20,7 @@ SNAPSHOT = {
     "accepted_takes", "audio_s", "history",
 }  # fmt: skip
 HISTORY = {"journal_bytes", "rev", "undo", "redo", "last", "at_s", "seen", "gone"}
-SETTINGS = {"backend", "seed", "language", "tries"}
+SETTINGS = {"backend", "seed", "language", "tries", "says_words"}
 PRONUNCIATION = {"written", "spoken", "match_case", "enabled"}
 LINE = {
     "line_id", "kind", "speaker", "text", "language", "seed", "params", "duration_s", "path",

@@ -293,7 +293,7 @@ def test_a_dialog_is_rendered(client: httpx.Client) -> None:
 
 
 def test_lines_that_fail_or_may_not_be_right_are_named(client: httpx.Client) -> None:
-    asked = {"input": "Ann: …\nBob: Yes.", "stream": True}
+    asked = {"input": "Ann: [sigh]\nBob: Yes.", "stream": True}
     answer = client.post("/v1/dialogs", json=asked)
     last = data_lines(answer.text)[-1]
     [failed] = last["dialog"]["failed"]
@@ -306,7 +306,7 @@ def test_lines_that_fail_or_may_not_be_right_are_named(client: httpx.Client) -> 
         ({"input": ""}, 400, "invalid_request_error", "input", None),
         ({"input": "x", "model": "none"}, 404, "not_found_error", "model", "NotFound"),
         ({"input": "x", "speed": 9}, 400, "invalid_request_error", "speed", None),
-        ({"input": "…"}, 400, "invalid_request_error", None, "BadInput"),
+        ({"input": "[sigh]"}, 400, "invalid_request_error", None, "BadInput"),
         ({"input": "x", "ref_audio": "a"}, 400, "invalid_request_error", "ref_audio", "BadInput"),
     ],
 )

@@ -68,7 +68,7 @@ def test_the_words_of_new_takes_are_kept_with_them(studio: Studio, aligner: Coun
     first, second = takes_of(session)
     assert [word.word for word in read_words(first).words] == ["The", "red", "kite", "flew", "away"]
     said = read_words(second)
-    assert [word.word for word in said.words] == ["Well", "Dr", "Who", "saw", "it"]
+    assert [word.word for word in said.words] == ["Well", "Dr.", "Who", "saw", "it"]
     pause_s = [edge / 24_000 for edge in second.pauses[0]]
     assert said.words[0].end_s < pause_s[0] + 0.1
     assert said.words[1].start_s > pause_s[1] - 0.1

@@ -86,7 +86,7 @@ def test_a_recording_is_measured_and_levelled(client: Client, recording: Path) -
 
 def test_a_refusal_has_its_words(client: Client) -> None:
     with pytest.raises(AppError, match="Nothing to say"):
-        client.predict("…", "Ida", None, api_name="/speak")
+        client.predict("[sigh]", "Ida", None, api_name="/speak")
     with pytest.raises(AppError, match="is no loudness"):
         client.predict(SCRIPT, loudness="thunder", api_name="/dialog")
     with pytest.raises(AppError, match="names no voice"):

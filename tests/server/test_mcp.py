@@ -117,7 +117,7 @@ async def test_it_lists_and_tries_voices(http: httpx.Client) -> None:
             wrong = await session.call_tool("try_voice", {"voice": voice})
             assert wrong.isError
             assert "list_voices has those there are" in wrong.content[0].text
-        silent = await session.call_tool("try_voice", {"voice": voices[0]["id"], "text": "…"})
+        silent = await session.call_tool("try_voice", {"voice": voices[0]["id"], "text": "[sigh]"})
         assert "Nothing to say" in silent.content[0].text
 
 

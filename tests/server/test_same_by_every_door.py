@@ -172,7 +172,7 @@ def test_a_script_is_the_same_scene_by_every_door(
     if text == CHAT:
         assert [one[:2] for one in spoken] == [("mara", "Are you up?"), ("tomas", "Since five.")]
         return
-    assert pauses == [0.25, 0.5, 0.5, 0.5, 1.0, 1.5]
+    assert pauses == [0.25, 0.5, 0.5, 0.5, 1.0, 1.0, 1.5]
     assert len(samples) > 2 * 4.25 * 24_000
     assert ("ida", "Das war nicht der Wind.", "de", 7, {"speed": 1.2}, None, None) in spoken
     assert {one[0] for one in spoken} == {"ida", "tom", "mrs. vale"}

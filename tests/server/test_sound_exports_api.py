@@ -160,7 +160,7 @@ def test_a_link_to_the_sound_takes_a_level_too(client: TestClient, session: Proj
 def test_where_every_line_failed_there_is_nothing_to_save(
     studio: Studio, client: TestClient
 ) -> None:
-    script = "Ida: …\n[pause:2s]\nTom: …"
+    script = "Ida: [sigh]\n[pause:2s]\nTom: [sigh]"
     silent = studio.projects.create("Silent", read_dialog_text(script).dialog)
     silent.render(None)
     deadline = time.monotonic() + PATIENCE_S

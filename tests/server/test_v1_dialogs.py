@@ -52,7 +52,7 @@ def test_progress_comes_as_events_and_the_end_tells_all(client: TestClient) -> N
 
 @pytest.mark.parametrize("audio_format", FORMATS)
 def test_where_every_line_failed_there_is_no_audio(client: TestClient, audio_format: str) -> None:
-    dialog = rendered(client, input="Ida: …\n[pause:2s]\nTom: …")
+    dialog = rendered(client, input="Ida: [sigh]\n[pause:2s]\nTom: [sigh]")
     assert [one["line"] for one in dialog["failed"]] == [1, 3]
     answer = client.get(f"/v1/dialogs/{dialog['id']}/audio?format={audio_format}")
     assert answer.status_code == 409

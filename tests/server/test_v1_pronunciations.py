@@ -35,14 +35,14 @@ def rendered(client: TestClient, pronunciations: list[dict[str, Any]]) -> dict[s
 
 def test_words_are_said_as_the_body_says(client: TestClient, voice: HearingDraft) -> None:
     rendered(client, [{"written": "hoxha", "spoken": "hodja"}])
-    assert sorted(voice.heard) == ["Mr hodja is here.", "Who?"]
+    assert sorted(voice.heard) == ["Mister hodja is here.", "Who?"]
 
 
 def test_a_line_of_which_nothing_is_left_is_told(client: TestClient, voice: HearingDraft) -> None:
     (failure,) = rendered(client, [{"written": "Who", "spoken": ""}])["failed"]
     assert failure["line"] == 2
     assert "pronunciations leave nothing" in failure["message"]
-    assert voice.heard == ["Mr Hoxha is here."]
+    assert voice.heard == ["Mister Hoxha is here."]
 
 
 @pytest.mark.parametrize(
@@ -91,3 +91,40 @@ def test_the_document_tells_of_it(client: TestClient) -> None:
     field = schemas["DialogBody"]["properties"]["pronunciations"]
     assert field["maxItems"] == 2_000
     assert schemas["PronunciationFields"]["properties"]["written"]["maxLength"] == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("It cost $4.50.", "It cost four dollars fifty."),
+        ("**Bold** word", "Bold word"),
+        ("See [the link](https://example.com/a/b).", "See the link."),
+        ("[The link](https://example.com/a)", "The link"),
+        ("Hello ***there***", "Hello there"),
+        ("# Title", "Title"),
+        ("`code` it", "code it"),
+        ("~~gone~~ kept", "gone kept"),
+        ("<b>Hi</b> you", "Hi you"),
+        ("<speak>Hello</speak>", "Hello"),
+        ("Tom &amp; Ida", "Tom and Ida"),
+        ("Hello 😀 there", "Hello there"),
+    ],
+)
+def test_speech_has_words_and_no_markup(
+    client: TestClient, voice: HearingDraft, text: str, said: str
+) -> None:
+    body = {"model": "draft", "voice": "m1", "input": text}
+    assert client.post("/v1/audio/speech", json=body).status_code == 200
+    assert voice.heard == [said]
+
+
+@pytest.mark.parametrize("text", ["...", "😀", "—"])
+def test_speech_without_a_word_is_a_pause(
+    client: TestClient, voice: HearingDraft, text: str
+) -> None:
+    body = {"model": "draft", "voice": "m1", "input": text, "response_format": "pcm"}
+    answer = client.post("/v1/audio/speech", json=body)
+    assert answer.status_code == 200
+    assert len(answer.content) >= 24_000  # half a second of 16 bits
+    assert not any(answer.content)
+    assert voice.heard == []

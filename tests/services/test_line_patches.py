@@ -233,7 +233,7 @@ def test_words_that_are_pronounced_another_way_are_found(
     rendered(session)
     old = view_of(session).take
     new = say_again(studio, session, "Nguyen")
-    assert voice.texts[-1].startswith("Mrs Win")
+    assert voice.texts[-1].startswith("Missus Win")
     assert new.patch.end < 0.45 * new.samples
     assert_rest_is_kept(session, old, new)
 

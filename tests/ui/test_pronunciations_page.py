@@ -4,7 +4,18 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from ui_steps import NAMELESS, by_tom, fill, make, reopened, saved, states, texts, violations
+from ui_steps import (
+    NAMELESS,
+    by_tom,
+    fill,
+    make,
+    open_settings,
+    reopened,
+    saved,
+    states,
+    texts,
+    violations,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -82,9 +93,30 @@ def test_a_marked_word_is_said_otherwise_and_the_script_stays(page, write):
     page.keyboard.press("Escape")
     expect(page.locator("#lines .line[data-state=stale]")).to_have_count(2)
     assert texts(page) == ["Mr Hoxha is here.", "Who?", "Hoxha, Hoxha!"]
-    expect(page.locator("#line-spoken")).to_have_text("Spoken: Mr hodja is here.")
+    expect(page.locator("#line-spoken")).to_have_text("Spoken: Mister hodja is here.")
     page.click("#lines .line-text >> nth=1")
     expect(page.locator("#line-spoken")).to_be_hidden()
+
+
+def test_numbers_are_said_in_words_or_as_they_are_written(page, write):
+    write("Mara: It cost $4.50.\nTomas: Why?", 2)
+    spoken = page.locator("#line-spoken")
+    page.click("#lines .line-text >> nth=1")
+    expect(spoken).to_be_hidden()
+    page.click("#lines .line-text >> nth=0")
+    expect(spoken).to_have_text("Spoken: It cost four dollars fifty.")
+    page.check("#as-written")
+    expect(spoken).to_be_hidden()
+    page.uncheck("#as-written")
+    expect(spoken).to_be_visible()
+    open_settings(page)
+    page.uncheck("#says-words")
+    saved(page)
+    page.keyboard.press("Escape")
+    page.click("#lines .line-text >> nth=0")
+    expect(spoken).to_be_hidden()
+    expect(page.locator("#as-written-part")).to_be_hidden()
+    assert texts(page) == ["It cost $4.50.", "Why?"]
 
 
 def test_the_panel_of_a_line_leads_there_too(page, write):

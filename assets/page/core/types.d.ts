@@ -190,6 +190,8 @@ export interface ProjectSettings {
   tries?: number;
   /** Usual seconds between two lines. */
   gap_s?: number;
+  /** Whether numbers, signs and abbreviations are said in words. */
+  says_words?: boolean;
 }
 
 /** The fields of a project other than its lines. */

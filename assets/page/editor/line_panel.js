@@ -102,6 +102,7 @@ export class ParamControls {
 }
 
 const MORE_KEY = "tableread.more";
+const AS_WRITTEN = "as_written";
 
 const field = (name) => byId(`field-${name}`);
 
@@ -134,7 +135,7 @@ export class LinePanel {
   #offer({ params, languages, instructions, seeded }, library) {
     byId("act-again").title = seeded ? t`New take with another seed (R)` : t`New take, slightly different; this voice engine takes no seed (R)`;
     this.#library = library;
-    this.#params.offer(params, instructions ? ["mood", "instruct", GAP] : ["mood", GAP]);
+    this.#params.offer(params, instructions ? ["mood", "instruct", GAP, AS_WRITTEN] : ["mood", GAP, AS_WRITTEN]);
     setHidden(byId("instruct-part"), !instructions);
     if (JSON.stringify(languages) !== JSON.stringify(this.#languages)) {
       this.#languages = languages;
@@ -171,6 +172,8 @@ export class LinePanel {
       this.#setParam({ name: "mood", value: target.value || null }));
     field("instruct").addEventListener("change", ({ target }) =>
       this.#setParam({ name: "instruct", value: target.value.trim() || null }));
+    byId("as-written").addEventListener("change", ({ target }) =>
+      this.#setParam({ name: AS_WRITTEN, value: target.checked || null }));
     for (const name of ["gap", "recording-gap"]) {
       field(name).addEventListener("change", ({ target }) => {
         if (target.validity.valid) this.#setParam({ name: GAP, value: target.value === "" ? null : target.valueAsNumber });
@@ -251,6 +254,8 @@ export class LinePanel {
   #showSpoken(line) {
     const spoken = line?.spoken ?? null;
     setHidden(byId("pronounce-part"), !line);
+    setHidden(byId("as-written-part"), !this.#parts.project.view.settings.says_words);
+    byId("as-written").checked = Boolean(line?.params?.[AS_WRITTEN]);
     setHidden(byId("line-spoken"), spoken === null);
     setText(byId("line-spoken-text"), spoken === "" ? t`nothing` : (spoken ?? ""));
   }

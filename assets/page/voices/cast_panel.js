@@ -168,6 +168,13 @@ function connectGapSetting(project) {
   bus.on("project.meta", () => isDirty(field) || show());
 }
 
+/** Whether numbers, signs and abbreviations become words; projects from before that sound as they did. */
+function connectWordsSetting(project) {
+  const box = byId("says-words");
+  box.addEventListener("change", () => project.editSettings({ says_words: box.checked }));
+  bus.on("project.meta", () => (box.checked = Boolean(project.view.settings.says_words)));
+}
+
 /** The rows of the cast: name, voice, number of lines. */
 export class CastPanel {
   #project;
@@ -186,6 +193,7 @@ export class CastPanel {
     new ScriptLanguage(project);
     connectRetrySetting(project);
     connectGapSetting(project);
+    connectWordsSetting(project);
     bus.on("project.meta", () => this.#show(order.speakers));
     bus.on("library.loaded", ({ speakers, offer }) => this.#know(speakers, offer));
     byId("cast-suggested").addEventListener("click", () => this.#useAll());

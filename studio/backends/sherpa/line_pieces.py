@@ -10,10 +10,9 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-import sentencex
-
 from studio.backends.espeak.phonemizer import Clause, Phonemizer
 from studio.backends.sherpa import kokoro_phonemes, mandarin
+from studio.dialog.planning import cut_sentences
 
 LONGEST_PIECE = 400
 """Phonemes in a piece. Kokoro has styles for 509, Kitten for 399 with the two that it adds; each
@@ -148,5 +147,5 @@ def _pack(clauses: Sequence[str]) -> Iterator[str]:
 
 
 def _sentences(text: str, language: str) -> list[str]:
-    found = (part.strip() for part in sentencex.segment(language.partition("-")[0], text))
+    found = (part.strip() for part in cut_sentences(text, language.partition("-")[0]))
     return [part for part in found if any(map(str.isalnum, part))]

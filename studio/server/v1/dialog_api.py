@@ -181,7 +181,7 @@ def begin(
         backend.name,
         body.seed,
         voices,
-        pronounce=PronunciationRules(entries).spoken,
+        pronounce=PronunciationRules(entries, in_words=True).spoken,
         mastering=mastering_of(body.loudness, even_voices=body.even_voices),
         notices=notices,
         tries=body.tries,

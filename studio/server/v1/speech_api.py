@@ -17,8 +17,8 @@ from starlette.types import Receive, Scope, Send
 
 from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.encode import StreamEncoder, Tempo
-from studio.dialog.directions import cut_directions
 from studio.dialog.model import Dialog, Speech, paragraph
+from studio.dialog.planning import SpeechSegment
 from studio.engine.engine import Render
 from studio.errors import StudioError, about
 from studio.hearing.timing_files import TimedLine, place_in_scene
@@ -110,6 +110,7 @@ class SpokenAudio:
     def __init__(self, reading: SpeechStream, body: SpeechBody, aligner: WordAligner) -> None:
         self._body = body
         self._line = reading.dialog.lines[0]
+        self._segments = [one.segment for one in reading.job.records]
         self._aligner = aligner
         self._spoken: list[Samples] = []
         self._chunks = reading.chunks()
@@ -175,13 +176,15 @@ class SpokenAudio:
         clip, line = Clip(np.concatenate(self._spoken)), self._line
         assert isinstance(line, Speech)
         try:
-            found = self._aligner.align(clip, cut_directions(line.text), line.language)
+            spoken = [one for one in self._segments if isinstance(one, SpeechSegment)]
+            text, said_in = " ".join(one.text for one in spoken), spoken[0].said_in
+            found = self._aligner.align(clip, text, line.language)
         except StudioError as error:
             log.warning("the words of a speech request aren't timed: %s", error)
             return {}
         pace = self._body.speed
         timed = TimedLine(1, line.speaker, line.text, 0.0, clip.duration_s / pace)
-        found = replace(found, words=place_in_written(found.words, line.text))
+        found = replace(found, words=place_in_written(found.words, line.text, said_in))
         timed = place_in_scene(timed, found.moved(0.0, pace=pace))
         stamps = describe_timings([timed], timed.end_s, wanted)
         return stamps.model_dump(include={"words", "segments", "duration"}, exclude_none=True)
