@@ -317,6 +317,8 @@ def _open_answer(client: httpx.Client, url: str, **headers: str) -> Iterator[htt
                     return
                 request = following
         raise httpx.TooManyRedirects("it has no end", request=request)
+    except (UnicodeError, httpx.InvalidURL) as error:  # of a host's name
+        raise httpx.UnsupportedProtocol(str(error)) from error
     finally:
         timer.cancel()
 

@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from studio.backends.base import LoadProgress, WeightFile, WeightSource
+from studio.backends.base import LoadProgress, WeightFile, WeightPlace, WeightSource, Wheel
 from studio.backends.hub import download, weight_places
 from studio.backends.hub.weights import fetch_weights, weights_at_hand
 from studio.backends.sherpa.catalogue import CATALOGUE
 from studio.errors import ModelUnavailable
 from studio.hearing.model_catalogue import HEARING_MODELS
+from studio.setup.pip import PackageIndex
 
 NAME = "ada/voice"
 COMMIT = "a" * 40
@@ -238,7 +239,9 @@ def test_packed_answers_are_not_unpacked(hostile) -> None:
 
 
 @pytest.mark.parametrize("place", ["/api/models/", "/ada/voice/resolve/"])
-@pytest.mark.parametrize("target", ["/again", "gopher://x", "http://[", "//"])
+@pytest.mark.parametrize(
+    "target", ["/again", "gopher://x", "http://[", "//", f"http://{'a' * 64}.org/"]
+)
 def test_a_redirect_without_end_or_to_nowhere_is_one_sentence(hostile, place, target) -> None:
     def redirect(request: BaseHTTPRequestHandler) -> None:
         request.send_response(302)
@@ -249,6 +252,18 @@ def test_a_redirect_without_end_or_to_nowhere_is_one_sentence(hostile, place, ta
     hostile.answers = {"/again": redirect, **hostile.answers, place: redirect}
     with pytest.raises(ModelUnavailable):
         fetch()
+
+
+@pytest.mark.parametrize("host", ["[", "a" * 64 + ".org", "127.0.0.1:99999"])
+def test_a_page_of_links_to_no_host_is_one_sentence(hostile, monkeypatch, host) -> None:
+    url = download.constants.ENDPOINT
+    monkeypatch.setattr(PackageIndex, "of_pip", lambda: PackageIndex([f"{url}/simple"], [], None))
+    wheel = Wheel("tiny-1-py3-none-any.whl", "tiny/model.onnx", len(CONTENT), DIGEST)
+    link = f'<a href="http://{host}/{wheel.name}">'.encode()
+    hostile.answers["/simple/"] = lambda request: hostile.send(request, link)
+    file = WeightFile("model.onnx", len(CONTENT), DIGEST, (WeightPlace(wheels=(wheel,)),))
+    with pytest.raises(ModelUnavailable, match="the package index"):
+        fetch(WeightSource(RELEASE.source, ("model.onnx",), {"model": file}, is_release=True))
 
 
 @pytest.mark.parametrize("place", ["/api/models/", "/ada/voice/resolve/"])
