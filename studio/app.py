@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import gc
+import io
 import logging
 import os
 import sys
@@ -65,6 +66,8 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
     Returns:
         The exit status: 0, or 1 when some lines failed, or 2 on bad input.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as standard error does by itself
     arguments = _parser().parse_args(with_command(argv))
     try:
         settings = _settings(arguments)
