@@ -76,7 +76,11 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
         sys.stdout.flush()  # where the reader has gone, not later, when Python would say so
         return status
     except OSError as error:
-        if error.filename is not None or error.errno not in _UNWRITABLE:
+        if error.filename is not None:  # such as a text pasted in place of a name
+            log.debug("A path can't be used", exc_info=True)
+            print(f"{str(error.filename)[:100]} can't be used: {error.strerror}.", file=sys.stderr)
+            return EXIT_BAD_INPUT
+        if error.errno not in _UNWRITABLE:
             raise
         # Else Python writes what is left as it ends, and complains.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -330,6 +330,36 @@ def test_an_output_that_is_full_is_told_in_a_sentence(
     assert done.returncode == 2
 
 
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    ("words", "environ"),
+    [
+        (("convert", LONG, "out.srt"), {}),
+        (("render", LONG, "-o", "out.wav"), {}),
+        (("render", "-", "-o", f"{LONG}.wav"), {}),
+        (("render", "-", "-o", "out.wav", "--keep-tries", LONG), {}),
+        (("voices", "add", f"{LONG}.onnx"), {}),
+        (("voices", "try", "draft", "--voice", f"{LONG}.wav"), {}),
+        (("voices", "list"), {"QWEN3_TTS_MODEL": LONG}),
+        (("voices", "list"), {"TABLEREAD_CONFIG": LONG}),
+        (("voices", "list"), {"TABLEREAD_WORKSPACE": f"/{LONG}"}),
+        (("judge", "The Lamp"), {"TABLEREAD_WORKSPACE": f"/{LONG}"}),
+        (("doctor",), {"TABLEREAD_WORKSPACE": f"/{LONG}"}),
+    ],
+)
+def test_a_path_that_no_disk_takes_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], environ: dict[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    places = {"TABLEREAD_WORKSPACE": str(tmp_path / "workspace"), **environ}
+    done = run(*words, given=SCRIPT, **places)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1, done.stderr
+    assert done.stderr.startswith((b"aaa", b"/aaa", "“aaa".encode(), b"The folder /aaa"))
+
+
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a device that never ends")
 def test_a_configuration_file_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLEREAD_CONFIG", "/dev/zero")
