@@ -66,6 +66,8 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
     Returns:
         The exit status: 0, or 1 when some lines failed, or 2 on bad input.
     """
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - `>&-` closed it
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115 - the same
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error does by itself
     arguments = _parser().parse_args(with_command(argv))

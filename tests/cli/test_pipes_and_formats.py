@@ -360,6 +360,25 @@ def test_a_path_that_no_disk_takes_is_one_sentence(
     assert done.stderr.startswith((b"aaa", b"/aaa", "“aaa".encode(), b"The folder /aaa"))
 
 
+@pytest.mark.skipif(os.name != "posix", reason="of shells there")
+@pytest.mark.parametrize(
+    "words", ["voices list", "convert {script} {out}", "render {script} -o {out}.wav"]
+)
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_standard_streams_may_be_closed(tmp_path: Path, words: str, closed: str) -> None:
+    (tmp_path / "scene.txt").write_text(SCRIPT)
+    filled = words.format(script=tmp_path / "scene.txt", out=tmp_path / "out.srt")
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"exec '{sys.executable}' -m studio {filled} {closed}"],
+        stderr=subprocess.PIPE,
+        env=os.environ | {"TTS_BACKEND": "draft", "TABLEREAD_WORKSPACE": str(tmp_path / "w")},
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+
+
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a device that never ends")
 def test_a_configuration_file_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLEREAD_CONFIG", "/dev/zero")
