@@ -8,6 +8,7 @@ import os
 import pty
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import mutagen
@@ -382,8 +383,32 @@ def test_standard_streams_may_be_closed(tmp_path: Path, words: str, closed: str)
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a device that never ends")
 def test_a_configuration_file_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLEREAD_CONFIG", "/dev/zero")
-    with pytest.raises(SettingError, match="zero can't be read as TOML: it is larger than 1 MB"):
+    with pytest.raises(SettingError, match="zero can't be read as TOML: it is larger than 100 kB"):
         Settings.from_environment()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a=" + "[" * 40_000,
+        "a=" + "{a=" * 20_000,
+        "a." * 8_000 + "b=1",
+        "[" + "a." * 8_000 + "b]",
+        "x={" + '"\u2028".' * 8_000 + "b=1}",
+    ],
+    ids=["lists", "tables", "key", "head", "key in a table"],
+)
+def test_a_configuration_that_would_fill_the_memory_takes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    (tmp_path / "config.toml").write_text(text, "utf-8")
+    monkeypatch.setenv("TABLEREAD_CONFIG", str(tmp_path / "config.toml"))
+    tracemalloc.start()
+    with pytest.raises(SettingError, match=r"config\.toml can't be read as TOML: "):
+        Settings.from_environment()
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 100_000_000
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a closed pipe is another error elsewhere")
