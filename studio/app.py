@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import gc
+import io
 import logging
 import os
 import sys
@@ -65,6 +66,10 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
     Returns:
         The exit status: 0, or 1 when some lines failed, or 2 on bad input.
     """
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - `>&-` closed it
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115 - the same
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as standard error does by itself
     arguments = _parser().parse_args(with_command(argv))
     try:
         settings = _settings(arguments)
@@ -73,7 +78,11 @@ def main(argv: Sequence[str], setup: SetupReport | None = None) -> int:
         sys.stdout.flush()  # where the reader has gone, not later, when Python would say so
         return status
     except OSError as error:
-        if error.filename is not None or error.errno not in _UNWRITABLE:
+        if error.filename is not None:  # such as a text pasted in place of a name
+            log.debug("A path can't be used", exc_info=True)
+            print(f"{str(error.filename)[:100]} can't be used: {error.strerror}.", file=sys.stderr)
+            return EXIT_BAD_INPUT
+        if error.errno not in _UNWRITABLE:
             raise
         # Else Python writes what is left as it ends, and complains.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -36,7 +36,8 @@ _SECRETS = (
 )
 _FILE = "_FILE"
 _MAX_SECRET_CHARS = 10_000
-_MAX_CONFIG_CHARS = 1_000_000
+_MAX_CONFIG_CHARS = 100_000
+_MAX_KEY_PARTS = 500  # of which n take n² of memory
 
 
 def _listed(value: object) -> object:
@@ -421,7 +422,9 @@ def check_config_file(settings: type[Settings]) -> None:
         with path.open(encoding="utf-8") as file:
             text = file.read(_MAX_CONFIG_CHARS + 1)  # and no more: a device never ends
         if len(text) > _MAX_CONFIG_CHARS:
-            raise SettingError(f"{path} can't be read as TOML: it is larger than 1 MB.")
+            raise SettingError(f"{path} can't be read as TOML: it is larger than 100 kB.")
+        if max(line.count(".") for line in text.split("\n")) > _MAX_KEY_PARTS:
+            raise SettingError(f"{path} can't be read as TOML: a line has too many dots.")
         given = tomllib.loads(text)
     except FileNotFoundError:
         if os.environ.get("TABLEREAD_CONFIG", "").strip():
@@ -429,7 +432,7 @@ def check_config_file(settings: type[Settings]) -> None:
         return
     except OSError as error:
         raise SettingError(f"{path} can't be read: {error.strerror}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SettingError(f"{path} can't be read as TOML: {error}.") from error
     known = {str(field.validation_alias) for field in settings.model_fields.values()}
     unknown = sorted(set(given) - known - _DEPRECATED_VARIABLES)

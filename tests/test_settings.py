@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from environment import settings_from
+from ports import reserve_port
 from pydantic import AnyHttpUrl, SecretStr
 
 from studio import app, settings
@@ -190,3 +191,18 @@ def test_a_natural_voice_is_brought_unless_one_says_no(words, environ, brings):
     config = app._server_config(settings_from(environ))
     arguments = build_parser().parse_args(["serve", *words])
     assert ServeArguments.check(arguments, config).brings_voice is brings
+
+
+@pytest.mark.parametrize("port", [[], ["--port", "7999"]])
+@pytest.mark.parametrize("host", ["203.0.113.7", "256.1.1.1", "a" * 300])
+def test_a_host_that_isnt_this_machines_is_one_sentence(port, host):
+    arguments = build_parser().parse_args(["serve", "--host", host, *port])
+    with pytest.raises(SettingError, match=rf"{host}.* can't be used \([^()]+\)"):
+        ServeArguments.check(arguments, app._server_config(settings_from({})))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0", "[127.0.0.1]"])
+def test_a_host_that_is_this_machines_is_taken(host):
+    for port in ([], ["--port", str(reserve_port())]):
+        arguments = build_parser().parse_args(["serve", "--host", host, *port])
+        assert ServeArguments.check(arguments, app._server_config(settings_from({}))).host == host

@@ -30,6 +30,7 @@ SOFTWARE = f"{PRODUCT} {__version__}"
 MAX_COVER_BYTES = 10_000_000
 _MAX_COVER_PIXELS = 180_000_000
 """Of more than that, players may run out of memory."""
+_LONGEST_SIDE = 65_500  # which FFmpeg takes of a JPEG; of a PNG an MP4 takes 65,535
 _COVER_CODECS = {"JPEG": ("mjpeg", "image/jpeg", "yuvj420p"), "PNG": ("png", "image/png", "rgb24")}
 _FRONT_COVER = 3
 _CODES = """
@@ -79,7 +80,7 @@ class Cover:
         kind, width, height = _read_png_size(self.data) or _read_jpeg_size(self.data) or ("", 0, 0)
         if not width or not height:
             raise BadInput("A cover is a JPEG or PNG image; this one can't be read.")
-        if width * height > _MAX_COVER_PIXELS:
+        if width * height > _MAX_COVER_PIXELS or max(width, height) > _LONGEST_SIDE:
             raise BadInput(
                 f"This image has {width:,} × {height:,} pixels, which is too large for a cover. "
                 "Make it smaller."

@@ -7,6 +7,7 @@ misspelt option, a missing script and `--help` are answered at once.
 from __future__ import annotations
 
 import argparse
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -318,9 +319,10 @@ def check_script(arguments: argparse.Namespace) -> None:
         BadInput: It isn't, or is a folder.
     """
     script: Path | None = getattr(arguments, "script", None)
-    if script is None or script == STANDARD or script.is_fifo() or script.is_char_device():
+    if script is None or script == STANDARD:
         return
-    if script.is_dir():
-        raise BadInput(f"{script} is a folder. Name the script's file.")
-    if not script.exists():
-        raise BadInput(f"{script} can't be read: No such file or directory.")
+    try:
+        if stat.S_ISDIR(script.stat().st_mode):
+            raise BadInput(f"{script} is a folder. Name the script's file.")
+    except OSError as error:
+        raise BadInput(f"{str(script)[:100]} can't be read: {error.strerror}.") from error

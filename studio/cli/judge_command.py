@@ -37,7 +37,7 @@ def run_judge(arguments: argparse.Namespace, open_studio: Callable[[], Studio]) 
         if session.judge.message is not None or judgement is None:
             raise BadInput(session.judge.message or "The checks weren't judged.")
     if arguments.json:
-        print(json.dumps(describe_judgement(judgement), ensure_ascii=False))
+        print(json.dumps(describe_judgement(judgement)))
     else:
         print("\n".join(_describe(judgement)))
     return 0

@@ -105,8 +105,7 @@ class ServeArguments:
         is_space = config.is_space
         host = arguments.host or (SPACE_HOST if is_space else None)
         port = arguments.port or config.space_port
-        if port is not None:
-            _check_port(host or DEFAULT_HOST, port)
+        _check_address(host or DEFAULT_HOST, port)
         auth = _choose_auth(arguments.auth, config.auth)
         make_password = arguments.share and auth is None and not is_space
         return cls(
@@ -127,18 +126,20 @@ def _choose_auth(option: str | None, variable: str | None) -> tuple[str, str] | 
     return parse_auth(variable, "TABLEREAD_AUTH", "=") if variable else None
 
 
-def _check_port(host: str, port: int) -> None:
-    if not 1 <= port <= 65535:
+def _check_address(host: str, port: int | None) -> None:
+    """Bind a port, or any one: without a port Gradio tries 100, on whatever host."""
+    if port is not None and not 1 <= port <= 65535:
         raise SettingError(f"--port {port} can't be used: it must be 1 to 65535.")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM
+            host.strip("[]"), port or 0, type=socket.SOCK_STREAM
         )[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, _BIND_OPTION, 1)
             probe.bind(address)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", "no host has such a name")
+        what = f"--host {host}" if port is None else f"{host} with --port {port}"
         raise SettingError(
-            f"{host} port {port} can't be used ({error.strerror}); choose another with --port, "
-            "or leave it out to take the first free one from 7860 on."
+            f"{what} can't be used ({reason}); choose another, or leave the option out."
         ) from error

@@ -124,7 +124,7 @@ def _list(arguments: argparse.Namespace, tools: VoiceTools) -> int:
     backends = [registry.create(name, tools.options) for name in registry.BACKENDS]
     rows = [_describe(backend, tools.speeds) for backend in backends]
     if arguments.json:
-        print(json.dumps(rows, ensure_ascii=False, indent=1))
+        print(json.dumps(rows, indent=1))
         return 0
     _print_table(
         ("NAME", "VOICE", "STATE", "VOICES", "LANGUAGES", "SPEED HERE", "LICENCE"), map(_row, rows)
@@ -150,7 +150,7 @@ def _list_presets(backend: Backend, as_json: bool) -> int:
     if not presets:
         raise BadInput(f"{backend.title} has no voices of its own.")
     if as_json:
-        print(json.dumps(list(map(asdict, presets)), ensure_ascii=False, indent=1))
+        print(json.dumps(list(map(asdict, presets)), indent=1))
         return 0
     _print_table(
         ("VOICE", "ID", "LANGUAGES", "SOUND"),
@@ -175,7 +175,7 @@ def _list_public() -> int:
 def _list_recognisers(*, as_json: bool) -> int:
     rows = [_add_state(card) for card in describe_models(list_recognisers(HEARING_MODELS))]
     if as_json:
-        print(json.dumps(rows, ensure_ascii=False, indent=1))
+        print(json.dumps(rows, indent=1))
         return 0
     _print_table(
         ("NAME", "RECOGNISER", "STATE", "LANGUAGES", "WORD TIMES", "LICENCE"),

@@ -67,6 +67,7 @@ from studio.project.snapshot import (
 )
 from studio.project.takes import FREED_SUFFIX, UnusedTakes
 from studio.storage.disk import (
+    UNFINISHED,
     Disk,
     hash_file,
     open_file,
@@ -198,7 +199,9 @@ class ProjectFolder:
         is_intact_journal = self._has_intact_journal(snapshot)
         if not is_intact_journal:
             snapshot, is_saved = self._repair_journal(snapshot), False
-        self.disk.remove(self.root / SEGMENTS_FOLDER)
+        for pattern in (SEGMENTS_FOLDER, UNFINISHED, f"{AUDIO_FOLDER}/{UNFINISHED}"):
+            for leftover in self.root.glob(pattern):
+                self.disk.remove(leftover)
         try:
             journal, history, edit_ids = self._replay(snapshot)
         except UNFIT_ERRORS:  # the lines are whole, but don't fit each other

@@ -24,6 +24,8 @@ from studio.errors import DiskFull, StorageFailed
 log = logging.getLogger(__name__)
 
 _BLOCK_BYTES = 1 << 18
+UNFINISHED = ".*.part"
+"""What `Disk` leaves where the process ends meanwhile; who holds the folder's lock removes it."""
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 from studio.audio.clip import Clip, write_wav
 from studio.errors import Conflict, NotAllowed, NotFound, StorageFailed
 from studio.storage.disk import (
+    UNFINISHED,
     Disk,
     check_is_file,
     list_folders,
@@ -161,9 +162,9 @@ class SpeakerStore:
             self._root.mkdir(parents=True, exist_ok=True)
             try:
                 with self._lock:
-                    for pattern in (".new-*", ".gone-*"):
+                    for pattern in (".new-*", ".gone-*", f"*/{UNFINISHED}"):
                         for leftover in self._root.glob(pattern):
-                            shutil.rmtree(leftover)
+                            Disk().remove(leftover)
                     self.trash.empty(older_than_s=TRASH_RETENTION_S)
                     try:
                         yield

@@ -11,6 +11,7 @@ import tracemalloc
 import wave
 import zipfile
 import zlib
+from contextlib import nullcontext
 from dataclasses import replace
 
 import av
@@ -320,9 +321,9 @@ def heavy_jpeg() -> bytes:
     return plain[:2] + segment + plain[2:]
 
 
-def large_png() -> bytes:
+def large_png(width: int = 50_000, height: int = 50_000) -> bytes:
     plain = drawn("PNG")
-    head = b"IHDR" + struct.pack(">II", 50_000, 50_000) + plain[24:29]
+    head = b"IHDR" + struct.pack(">II", width, height) + plain[24:29]
     return plain[:12] + head + struct.pack(">I", zlib.crc32(head)) + plain[33:]
 
 
@@ -335,6 +336,33 @@ def test_an_image_that_would_fill_the_memory_takes_none():
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak_bytes < 1_000_000
+
+
+def long_jpeg(width: int, height: int) -> bytes:
+    plain = drawn("JPEG")
+    sides = plain.index(b"\xff\xc0") + 5
+    return plain[:sides] + struct.pack(">HH", height, width) + plain[sides + 4 :]
+
+
+@pytest.mark.parametrize(
+    ("cover", "taken"),
+    [
+        (long_jpeg(65_500, 1), True),
+        (large_png(1, 65_500), True),
+        (long_jpeg(65_501, 1), False),
+        (long_jpeg(1, 65_535), False),
+        (large_png(65_536, 1), False),
+        (large_png(1, 179_000_000), False),
+    ],
+    ids=["jpeg", "png", "wide jpeg", "high jpeg", "wide png", "high png"],
+)
+def test_what_is_a_cover_can_be_put_into_every_file(tmp_path, scene, cover, taken):
+    scene = replace(scene, tags=replace(scene.tags, cover=Cover(cover)))
+    for suffix in TAGGED if taken else []:
+        scene.write(tmp_path / f"a.{suffix}")
+    (tmp_path / "c").write_bytes(cover)
+    with nullcontext() if taken else pytest.raises(BadInput, match=r"pixels.* Make it smaller"):
+        read_cover(tmp_path / "c")
 
 
 def unpacked(path) -> dict[str, bytes]:

@@ -21,7 +21,7 @@ def workspace(tmp_path: Path) -> Path:
     # Of two seconds and more, also when they are faster: drift of less isn't looked for.
     long = (text for text in iter_texts("en") if len(text) >= 60)
     texts = [text for _, text in zip(range(9), long, strict=False)]
-    dialog = read_dialog_text("\n".join(f"Ida: {text}" for text in texts)).dialog
+    dialog = read_dialog_text("\n".join(f"Zoë: {text}" for text in texts)).dialog
     options = StudioOptions(tmp_path / "workspace", "draft")
     with Studio.open(options, lambda _: DraftBackend()) as studio:
         session = studio.projects.create("The Mill", dialog)
@@ -34,11 +34,14 @@ def test_a_project_is_judged_by_its_name(workspace: Path, capsys) -> None:
     assert main(["judge", "the mill", "--workspace", str(workspace)]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0] == "VOICE"
-    assert [row.split("  ")[0] for row in rows] == ["Ida"] * 7
+    assert [row.split("  ")[0] for row in rows] == ["Zoë"] * 7
     [tempo] = [row for row in rows if "30% faster or slower" in row]
     assert "100 (70 to 100), n = 9" in tempo
     assert main(["judge", "The Mill", "--json", "--workspace", str(workspace)]) == 0
-    body = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr().out
+    assert printed.isascii(), "whatever the encoding of standard output"
+    body = json.loads(printed)
+    assert {one["voice"] for one in body["faults"]} == {"Zoë"}
     assert len(body["faults"]) == 7
     assert (body["off"], body["too_few"]) == ([], [])
 

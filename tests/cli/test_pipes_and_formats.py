@@ -8,6 +8,7 @@ import os
 import pty
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import mutagen
@@ -332,11 +333,84 @@ def test_an_output_that_is_full_is_told_in_a_sentence(
     assert done.returncode == 2
 
 
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    ("words", "environ"),
+    [
+        (("convert", LONG, "out.srt"), {}),
+        (("render", LONG, "-o", "out.wav"), {}),
+        (("render", "-", "-o", f"{LONG}.wav"), {}),
+        (("render", "-", "-o", "out.wav", "--keep-tries", LONG), {}),
+        (("voices", "add", f"{LONG}.onnx"), {}),
+        (("voices", "try", "draft", "--voice", f"{LONG}.wav"), {}),
+        (("voices", "list"), {"QWEN3_TTS_MODEL": LONG}),
+        (("voices", "list"), {"TABLEREAD_CONFIG": LONG}),
+        (("voices", "list"), {"TABLEREAD_WORKSPACE": f"/{LONG}"}),
+        (("judge", "The Lamp"), {"TABLEREAD_WORKSPACE": f"/{LONG}"}),
+        (("doctor",), {"TABLEREAD_WORKSPACE": f"/{LONG}"}),
+    ],
+)
+def test_a_path_that_no_disk_takes_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], environ: dict[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    places = {"TABLEREAD_WORKSPACE": str(tmp_path / "workspace"), **environ}
+    done = run(*words, given=SCRIPT, **places)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1, done.stderr
+    assert done.stderr.startswith((b"aaa", b"/aaa", "“aaa".encode(), b"The folder /aaa"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="of shells there")
+@pytest.mark.parametrize(
+    "words", ["voices list", "convert {script} {out}", "render {script} -o {out}.wav"]
+)
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_standard_streams_may_be_closed(tmp_path: Path, words: str, closed: str) -> None:
+    (tmp_path / "scene.txt").write_text(SCRIPT)
+    filled = words.format(script=tmp_path / "scene.txt", out=tmp_path / "out.srt")
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"exec '{sys.executable}' -m studio {filled} {closed}"],
+        stderr=subprocess.PIPE,
+        env=os.environ | {"TTS_BACKEND": "draft", "TABLEREAD_WORKSPACE": str(tmp_path / "w")},
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+
+
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a device that never ends")
 def test_a_configuration_file_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLEREAD_CONFIG", "/dev/zero")
-    with pytest.raises(SettingError, match="zero can't be read as TOML: it is larger than 1 MB"):
+    with pytest.raises(SettingError, match="zero can't be read as TOML: it is larger than 100 kB"):
         Settings.from_environment()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a=" + "[" * 40_000,
+        "a=" + "{a=" * 20_000,
+        "a." * 8_000 + "b=1",
+        "[" + "a." * 8_000 + "b]",
+        "x={" + '"\u2028".' * 8_000 + "b=1}",
+    ],
+    ids=["lists", "tables", "key", "head", "key in a table"],
+)
+def test_a_configuration_that_would_fill_the_memory_takes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    (tmp_path / "config.toml").write_text(text, "utf-8")
+    monkeypatch.setenv("TABLEREAD_CONFIG", str(tmp_path / "config.toml"))
+    tracemalloc.start()
+    with pytest.raises(SettingError, match=r"config\.toml can't be read as TOML: "):
+        Settings.from_environment()
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 100_000_000
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a closed pipe is another error elsewhere")

@@ -1,5 +1,6 @@
 """`voices`: the list, and what it refuses."""
 
+import io
 import json
 
 import pytest
@@ -47,6 +48,27 @@ def test_recognisers_are_listed_with_their_licences_and_languages(run):
     assert [row.split()[0] for row in table] == ["NAME", *found]
     assert run("remove", "parakeet", "--yes")[2].startswith("Parakeet TDT 0.6B v3 has no weights")
     assert run("remove", "gtcrn", "--yes")[2].startswith("GTCRN has no weights")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["list"], "kokoro"),
+        (["list", "--json"], "kokoro"),
+        (["list", "kokoro", "--json"], "Heart"),
+        (["list", "--recognisers", "--json"], "parakeet"),
+        (["list", "--public"], "Portugu"),
+    ],
+)
+def test_a_list_is_printed_in_whatever_encoding(run, monkeypatch, encoding, words, name):
+    printed = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(printed, encoding))
+    assert run(*words)[0] == 0
+    text = printed.getvalue().decode(encoding)
+    assert name in text
+    if "--json" in words:
+        assert json.loads(text)
 
 
 @pytest.mark.parametrize(

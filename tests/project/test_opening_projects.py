@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from growth import count_calls
-from project_scenes import IDA, ops, text_edit
+from project_scenes import IDA, Bench, document_of, ops, text_edit
 from scenes import OpenStudio
 
 from studio.dialog.model import Dialog, Speech
@@ -68,6 +68,28 @@ def test_others_are_opened_and_edited_while_a_large_one_is_opened(
             slow.goes_on.set()
         assert first.result(ENOUGH_S) is second.result(ENOUGH_S)
     assert slow.opened == [large, small]
+
+
+def test_what_was_being_written_when_the_process_ended_is_gone(bench: Bench) -> None:
+    session = bench.make(document_of(2))
+    root, document = session.folder.root, session.document
+    bench.kill(session)
+    torn = [unfinished_of(root / "project.json"), unfinished_of(root / "audio" / "rain.wav")]
+    session = bench.open()
+    assert not any(path.exists() for path in torn)
+    assert session.document == document
+    session.close()
+
+
+def unfinished_of(path: Path) -> Path:
+    """What is left where the process ends while a file is written."""
+    path.parent.mkdir(exist_ok=True)
+    before = path.read_bytes() if path.exists() else b""
+    with Disk().replacing(path, synced=False) as file:
+        file.write(before)
+        [unfinished] = path.parent.glob("*.part")
+    unfinished.write_bytes(b"torn")
+    return unfinished
 
 
 def test_many_takes_of_one_line_are_read_in_proportion(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from studio.errors import (
     SpeakerExists,
     StorageFailed,
 )
+from studio.storage.disk import Disk
 from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import SPEAKER_COLOURS
@@ -262,12 +263,18 @@ def test_a_change_by_hand_is_seen(tmp_path, library):
 
 
 def test_what_an_interrupted_writer_left_is_ignored_and_cleared(tmp_path, library):
-    library.add("Anna")
+    anna = tmp_path / "speakers" / library.add("Anna").speaker_id
     for name in (".new-1", ".gone-2"):
         (tmp_path / "speakers" / name).mkdir()
+    with Disk().replacing(anna / "speaker.json", synced=False) as file:
+        file.write((anna / "speaker.json").read_bytes())
+        [unfinished] = anna.glob("*.part")
+    unfinished.write_bytes(b"torn")
     assert _names(library) == ["Anna"]
     assert library.list_problems() == ()
     library.add("Ben")
+    assert not unfinished.exists()
+    assert _names(library) == ["Anna", "Ben"]
     assert not [
         path for path in (tmp_path / "speakers").iterdir() if path.name[1:4] in ("new", "gon")
     ]

@@ -6,13 +6,15 @@ import errno
 import hashlib
 import re
 import shutil
+import socket
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
+from threading import Timer
 from typing import Any
 from urllib.parse import quote
 
@@ -282,7 +284,43 @@ def open_client(*, with_token: bool = False, **how: Any) -> httpx.Client:
     headers = {"Accept-Encoding": "identity"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    return httpx.Client(follow_redirects=True, timeout=TIMEOUT, headers=headers, **how)
+    limits = httpx.Limits(max_keepalive_connections=0)  # for `_open_answer`, which sees new ones
+    return httpx.Client(timeout=TIMEOUT, headers=headers, limits=limits, **how)
+
+
+@contextmanager
+def _open_answer(client: httpx.Client, url: str, **headers: str) -> Iterator[httpx.Response]:
+    """An answer that begins in time, behind redirects whose bodies aren't read."""
+    # httpx itself would read those, however long, and bounds each wait, but not their sum.
+    until_s, connections = time.monotonic() + _ANSWER_WITHIN_S, []
+
+    def note(event: str, info: dict[str, Any]) -> None:
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            connections.append(info["return_value"].get_extra_info("socket"))
+            if time.monotonic() >= until_s:
+                hang_up()
+
+    def hang_up() -> None:
+        for connection in connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    timer = Timer(_ANSWER_WITHIN_S, hang_up)
+    timer.start()
+    try:
+        request = client.build_request("GET", url, headers=headers, extensions={"trace": note})
+        for _ in range(client.max_redirects + 1):
+            with closing(client.send(request, stream=True)) as answer:
+                if (following := answer.next_request) is None:
+                    timer.cancel()
+                    yield answer
+                    return
+                request = following
+        raise httpx.TooManyRedirects("it has no end", request=request)
+    except (UnicodeError, httpx.InvalidURL) as error:  # of a host's name
+        raise httpx.UnsupportedProtocol(str(error)) from error
+    finally:
+        timer.cancel()
 
 
 def _listing(
@@ -313,7 +351,7 @@ def _listing(
 def ask(client: httpx.Client, url: str) -> bytes:
     """The body of an answer; raises a ValueError if it has no end."""
     until_s, body = time.monotonic() + _ANSWER_WITHIN_S, b""
-    with client.stream("GET", url) as answer:
+    with _open_answer(client, url) as answer:
         _check_status(answer)
         for block in answer.iter_raw():
             body += block
@@ -453,7 +491,7 @@ def _stream(client: httpx.Client, file: HubFile, partial: Path, meter: DownloadM
     """Receive a file or its rest, and of what is longer one byte more."""
     have_bytes = size_of(partial)
     headers = {"Range": f"bytes={have_bytes}-"} if have_bytes else {}
-    with client.stream("GET", file.url, headers=headers) as answer:
+    with _open_answer(client, file.url, **headers) as answer:
         _check_status(answer)
         resumed = answer.status_code == httpx.codes.PARTIAL_CONTENT
         meter.rewind(0 if resumed else have_bytes)
@@ -522,7 +560,7 @@ def fetch_archive(
 
 def _archive_size_bytes(client: httpx.Client, url: str) -> int:
     # Asked by GET, as addresses that are signed for one are not for HEAD.
-    with client.stream("GET", url) as answer:
+    with _open_answer(client, url) as answer:
         _check_status(answer)
         return int(answer.headers["Content-Length"])
 

@@ -190,12 +190,11 @@ def _find_wheel(client: httpx.Client, index: PackageIndex, name: str) -> tuple[s
             continue
         try:
             page = ask(client, place).decode(errors="replace")
-        except (httpx.RequestError, httpx.InvalidURL, HfHubHTTPError, ValueError) as error:
+            for link in map(html.unescape, _LINK.findall(page)):
+                if urlsplit(link).path.endswith(name):
+                    return urljoin(place, link), None
+        except (httpx.RequestError, HfHubHTTPError, ValueError) as error:
             fault = error if isinstance(error, httpx.RequestError) else fault
-            continue
-        for link in map(html.unescape, _LINK.findall(page)):
-            if urlsplit(link).path.endswith(name):
-                return urljoin(place, link), None
     raise fault
 
 

