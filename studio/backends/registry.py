@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import lru_cache, partial
 from typing import Any
 
 from studio.backends.base import Backend, FetchesWeights, ManagesWeights, canonical_name
@@ -55,11 +55,15 @@ def create(name: str, options: BackendOptions = DEFAULTS) -> Backend:
     return factory(options)
 
 
-@cache
 def list_naming_backends() -> tuple[Backend, ...]:
     """The backends on which a name chooses a voice; always all, so that every door has the same."""
     names = ("draft", *CATALOGUE)
-    return tuple(create(name) for name in names if name in BACKENDS)
+    return _make_all(*(BACKENDS[name] for name in names if name in BACKENDS))
+
+
+@lru_cache(maxsize=1)
+def _make_all(*factories: Callable[[BackendOptions], Backend]) -> tuple[Backend, ...]:
+    return tuple(make(DEFAULTS) for make in factories)
 
 
 def describe_engines(backend: Backend, language: str | None = None) -> list[DescribeVoice]:

@@ -524,14 +524,16 @@ def test_who_gives_way_is_found_by_one_look_at_all_slots(monkeypatch):
         return slot
 
     monkeypatch.setattr(SlotScheduler, "find_preemptible", noted_find)
-    full, opened, admitted = threading.Event(), threading.Event(), []
+    asked, full, opened = threading.Event(), threading.Event(), threading.Event()
+    admitted: list[int] = []
 
     def hold_once_full(_bucket: int) -> None:
+        assert asked.wait(PATIENCE_S)  # or one might end before the last comes
         if len(admitted) >= 8:
             full.set()
             assert opened.wait(PATIENCE_S)
 
-    with Rig(8) as rig, ThreadPoolExecutor(9) as pool:
+    with Rig(8) as rig:
         progress = rig.core.progress
 
         def noted_progress(**how):
@@ -541,16 +543,21 @@ def test_who_gives_way_is_found_by_one_look_at_all_slots(monkeypatch):
         rig.core.progress = noted_progress
         rig.core.before_admit = lambda lines: admitted.extend(line.seed for line in lines)
         rig.core.before_step = hold_once_full
-        spoken = [pool.submit(rig.speak, paper_task(seed, 400)) for seed in range(8)]
+        given: list[queue.SimpleQueue[Samples | SequenceEnd]] = []
+
+        def ask(task: TalkerRequest) -> None:
+            given.append(queue.SimpleQueue())
+            rig.engine.submit(TtsSequence(task, given[-1].put))
+
+        for seed in range(8):
+            ask(paper_task(seed, 400))
+        asked.set()
         assert full.wait(PATIENCE_S)
-        listened = paper_task(9, 9, priority=lambda: Priority(0))
-        asked: queue.SimpleQueue[Samples | SequenceEnd] = queue.SimpleQueue()
-        rig.engine.submit(TtsSequence(listened, asked.put))
+        ask(paper_task(9, 9, priority=lambda: Priority(0)))
         opened.set()
-        while not isinstance(asked.get(timeout=PATIENCE_S), SequenceEnd):
-            pass
-        for one in spoken:
-            one.result(PATIENCE_S)
+        for one in given:
+            while not isinstance(one.get(timeout=PATIENCE_S), SequenceEnd):
+                pass
     assert found == [1]
 
 
