@@ -58,7 +58,7 @@ def samples_of(speakers: dict[str, float | None], variant: str, folder: Path) ->
 def lines_of(count: int) -> list[Speech]:
     """Lines of several lengths, so that they end in another order than they begin."""
     return [
-        Speech(list(SPEAKERS)[idx % 4], f"Line {idx}{' on' * (idx % 3)}.", seed=idx)
+        Speech(list(SPEAKERS)[idx % 4], f"Line {chr(97 + idx)}{' on' * (idx % 3)}.", seed=idx)
         for idx in range(count)
     ]
 
