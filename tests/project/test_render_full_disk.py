@@ -22,6 +22,7 @@ from scenes import OpenStudio, dialog_of
 from studio.audio.clip import Clip, write_wav
 from studio.backends.base import SpeechRequest
 from studio.backends.espeak.backend import DraftBackend
+from studio.dialog.spoken import say
 from studio.engine.engine import Engine
 from studio.project.projects import Projects
 from studio.project.session import ProjectSession
@@ -143,7 +144,8 @@ def test_a_render_waits_for_room_and_goes_on_by_itself_and_speaks_no_line_twice(
     scene.disk.full = None
     until(lambda: not scene.session.busy)
     assert scene.states() == ["ready"] * 24
-    assert sorted(scene.voice.spoken) == sorted(line.text for line in scene.session.document)
+    said = [say(line.text, "en").text for line in scene.session.document]
+    assert sorted(scene.voice.spoken) == sorted(said)
     assert scene.session.storage_message is None
     assert scene.session.render_progress.failed == 0
     assert scene.session.render_progress.done == 24

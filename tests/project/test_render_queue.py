@@ -543,7 +543,7 @@ def test_a_line_that_was_cut_off_keeps_what_was_spoken_and_is_not_ready(
 ) -> None:
     session = open_studio(gated).projects.create("Scene", dialog_of(1))
     line_id = session.document.order[0]
-    gated.faults["This is line 0."] = SpeechFailed("It did not come to its end.")
+    gated.faults["This is line zero."] = SpeechFailed("It did not come to its end.")
     session.render(None)
     until(lambda: gated.in_speak == 1)
     # As the engine leaves the record of a segment that was cut: failed, with a file.
