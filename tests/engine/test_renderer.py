@@ -503,7 +503,8 @@ def test_the_line_at_the_play_head_goes_past_full_slots_and_no_other(
 ) -> None:
     backend = Slotted()
     studio = open_studio(backend)
-    job = studio.render(dialog_of(10))
+    # All are of one length: the longest would begin first.
+    job = studio.render(Dialog(tuple(Speech("Ida", f"Line {name}.") for name in "ghijklmnop")))
     until(job, SegmentState.STARTED, 6)
     studio.engine.focus(job, 7)
     assert until(job, SegmentState.STARTED, 7)[-1] == 7

@@ -194,13 +194,16 @@ def main() -> None:
         assert all(one.is_success for one in passed), [one.text for one in passed]
         with contextlib.suppress(httpx.TransportError):
             client.get("/gradio_api/queue/data", params={"session_hash": "canary"})
+        joined = False
         for body, headers in odd_calls(url, f"{address}:{canary.server_port}"):
             for path in ("queue/join", "call/add_voice", "call/v2/add_voice", "mcp/", "reset"):
                 for content in (body, iter([body])):  # of a stated length, and in chunks
-                    client.post(f"/gradio_api/{path}", content=content, headers=headers)
+                    answer = client.post(f"/gradio_api/{path}", content=content, headers=headers)
+                    joined |= path == "queue/join" and answer.is_success
                     sent += 1
-        with contextlib.suppress(httpx.TransportError):
-            client.get("/gradio_api/queue/data", params={"session_hash": "canary"})
+        if joined:  # or nothing would end the stream of a session that is known
+            with contextlib.suppress(httpx.TransportError):
+                client.get("/gradio_api/queue/data", params={"session_hash": "canary"})
         accept = {"Accept": "application/json, text/event-stream"}
         for body in tool_bodies(url):
             client.post("/gradio_api/mcp/", json=body, headers=accept)
