@@ -41,10 +41,10 @@ def test_an_edit_tells_the_list_and_the_lines_it_touched(client: TestClient, at:
     entry = {"written": "Hoxha", "spoken": "hodja", "match_case": False, "enabled": True}
     assert changes["pronunciations"] == [entry]
     (line,) = changes["lines"].values()
-    assert (line["text"], line["spoken"]) == ("Mr Hoxha is here.", "Mr hodja is here.")
+    assert (line["text"], line["spoken"]) == ("Mr Hoxha is here.", "Mister hodja is here.")
     body = client.get(at).json()
     assert body["pronunciations"] == [entry]
-    assert [one["spoken"] for one in body["lines"]] == ["Mr hodja is here.", None]
+    assert [one["spoken"] for one in body["lines"]] == ["Mister hodja is here.", None]
 
 
 def test_what_a_list_reaches(client: TestClient, at: str) -> None:

@@ -136,7 +136,7 @@ def test_a_visitor_has_so_many_lines(studio: Studio) -> None:
 
 
 def test_a_visitor_has_so_many_seconds_uploads_and_requests(studio: Studio) -> None:
-    limits = VisitLimits(audio_s_an_hour=5, uploads_an_hour=1, requests_a_minute=2)
+    limits = VisitLimits(audio_s_an_hour=8, uploads_an_hour=1, requests_a_minute=2)
     _, visitor = VisitorSessions(studio, limits, clock=Clock()).create()
     finish(visitor.studio.render(dialog_of(4)))
     with pytest.raises(LimitReached, match="seconds of audio"):

@@ -14,7 +14,7 @@ from studio.dialog.spoken.readers import Reader, list_rules, make_pattern
 from studio.dialog.tags import find_tags
 
 _TAGS_LAST = 5  # rules for markup, some of which looks like tags, come before tags are hidden
-_MOST_KEPT_CHARS = 1_000
+_LONG_CHARS = 1_000
 _TAKEN = "\ue000"  # stands in what rules see for what is said already, and for tags
 _DIGITS = regex.compile(r"\d{1000,}")  # no number that anybody would listen to
 
@@ -54,7 +54,7 @@ def say(text: str, language: str | None) -> Spoken:
         text: One paragraph. Its tags and pauses are left alone.
         language: Its BCP-47 code; text in one that isn't known, or in none, stays as it is.
     """
-    return (_remember if len(text) < _MOST_KEPT_CHARS else _say)(text, language)
+    return (_remember if len(text) < _LONG_CHARS else _remember_last)(text, language)
 
 
 def _say(text: str, language: str | None) -> Spoken:
@@ -66,6 +66,7 @@ def _say(text: str, language: str | None) -> Spoken:
 
 
 _remember = lru_cache(maxsize=40_000)(_say)  # for each line of a project it is asked often
+_remember_last = lru_cache(maxsize=4)(_say)  # a check asks some times about the line it is at
 
 
 def _find(text: str, language: WordLanguage) -> Iterator[tuple[int, int, str]]:
@@ -74,8 +75,11 @@ def _find(text: str, language: WordLanguage) -> Iterator[tuple[int, int, str]]:
     left = _DIGITS.sub(lambda one: _TAKEN * len(one[0]), text)
     for number, (pattern, template, may_end) in enumerate(list_rules(language)):
         if number == _TAGS_LAST:
+            hidden, at = [], 0
             for start, end in find_tags(left):
-                left = left[:start] + _TAKEN * (end - start) + left[end:]
+                hidden += [left[at:start], _TAKEN * (end - max(start, at))]
+                at = max(end, at)
+            left = "".join((*hidden, left[at:]))
         kept, at = [], 0
         for match in pattern.finditer(left):
             start, end = match.span()

@@ -45,15 +45,7 @@ class WordLanguage:
             return self.digits(str(number))
         if self.is_british and form == "count":
             rules += "-verbose"
-        said: str = _load(self.engine).format_number(number, ruleset_names=[rules]).text
-        said = (
-            said.replace("\xad", "")
-            .replace("vingt-et-onz", "vingt-onz")
-            .replace(",", "")
-            .replace("oh-", "oh ")
-        )
-        # In Portuguese "e" stands only before the last part.
-        return re.sub(r"(lh(?:ão|ões)) e (?=\S*(?:ent[oa]s|cento) e)", r"\1 ", said)
+        return _format(self.engine, number, rules)
 
     def digits(self, written: str, zero: str | None = None) -> str:
         """Digits one by one; what else there is parts them into groups."""
@@ -106,6 +98,19 @@ def find_language(code: str | None) -> WordLanguage | None:
         return None
     is_british = base == "en" and code not in ("en", "en-us", "en-ca")
     return WordLanguage(base, _REGIONS.get(code, words["engine"]), words, is_british)
+
+
+@lru_cache(maxsize=20_000)
+def _format(engine: str, number: int, rules: str) -> str:
+    said: str = _load(engine).format_number(number, ruleset_names=[rules]).text
+    said = (
+        said.replace("\xad", "")
+        .replace("vingt-et-onz", "vingt-onz")
+        .replace(",", "")
+        .replace("oh-", "oh ")
+    )
+    # In Portuguese "e" stands only before the last part.
+    return re.sub(r"(lh(?:ão|ões)) e (?=\S*(?:ent[oa]s|cento) e)", r"\1 ", said)
 
 
 @cache

@@ -30,7 +30,9 @@ class Reader:
                 return None
             said += template[end : one.start()] + value
             end = one.end()
-        said = regex.sub("  +", " ", said + template[end:])
+        said += template[end:]
+        while "  " in said:
+            said = said.replace("  ", " ")
         said = said if template[:1] == " " else said.lstrip()
         said = said if template[-1:] == " " else said.rstrip()
         return said if self._words["joint"] else said.replace(" ", "")
