@@ -85,7 +85,9 @@ def test_forbidden_models_are_told_from_unneeded_ones():
 
 
 def test_an_unknown_command_lists_the_known_ones():
-    with pytest.raises(BadInput, match=r"no command 'rendr'.*convert, spoken, judge, voices, compl"):
+    with pytest.raises(
+        BadInput, match=r"no command 'rendr'.*convert, spoken, judge, voices, compl"
+    ):
         read_request(["rendr"], {})
 
 

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.slow
 
 BOUND = 3
 SCENE = Dialog(
-    tuple(Speech(f"Speaker {idx % 4}", f"This is line number {chr(97 + idx)}.") for idx in range(24))
+    tuple(
+        Speech(f"Speaker {idx % 4}", f"This is line number {chr(97 + idx)}.") for idx in range(24)
+    )
 )
 
 
