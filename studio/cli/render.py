@@ -31,6 +31,7 @@ from studio.cli.character_option import (
 )
 from studio.cli.render_captions import write_captions
 from studio.dialog.attributes import check_language
+from studio.dialog.documents.reading import MAX_DOCUMENT_BYTES
 from studio.dialog.formats.dialog_file import (
     TIMED,
     Imported,
@@ -379,7 +380,7 @@ def read_script(script: Path, narrator: str | None) -> Imported:
     Raises:
         BadInput: It can't be read as a dialog; the message begins with the file.
     """
-    content = read_content(script, "cut it into scenes")
+    content = read_content(script, "cut it into scenes", MAX_DOCUMENT_BYTES)
     name = "standard input" if script == STANDARD else script.name
     try:
         return import_dialog(content, name, ImportOptions(narrator=narrator))
@@ -401,19 +402,19 @@ def _read_pronouncing(
     return PronunciationRules(entries, in_words=True)
 
 
-def read_content(path: Path, remedy: str) -> bytes:
+def read_content(path: Path, remedy: str, most_bytes: int = MAX_SCRIPT_BYTES) -> bytes:
     """The bytes of a file or of standard input; `remedy` says what to do if it is too large."""
     name = "Standard input" if path == STANDARD else str(path)
     try:
         if path == STANDARD:
-            content = sys.stdin.buffer.read(MAX_SCRIPT_BYTES + 1)
+            content = sys.stdin.buffer.read(most_bytes + 1)
         else:
             with path.open("rb") as file:
-                content = file.read(MAX_SCRIPT_BYTES + 1)
+                content = file.read(most_bytes + 1)
     except OSError as error:
         raise BadInput(f"{name} can't be read: {error.strerror}.") from error
-    if len(content) > MAX_SCRIPT_BYTES:
-        raise BadInput(f"{name} is larger than {MAX_SCRIPT_BYTES / 1e6:.0f} MB; {remedy}.")
+    if len(content) > most_bytes:
+        raise BadInput(f"{name} is larger than {most_bytes / 1e6:.0f} MB; {remedy}.")
     return content
 
 

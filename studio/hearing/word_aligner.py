@@ -22,13 +22,13 @@ from typing import IO, Any
 import numpy as np
 
 from studio.audio.clip import Clip, Pcm16, write_wav
-from studio.audio.guarded_decode import build_child_environment
 from studio.backends.espeak.espeak_voices import find_package
 from studio.backends.espeak.worker_pool import TimedSpeech
 from studio.errors import ModelUnavailable, SpeechFailed, StorageFailed
 from studio.hearing.draft_reading import DraftReader, DraftReading, DraftSpeech, build_reading
 from studio.hearing.reference_reading import ReferenceReader
 from studio.hearing.word_times import Alignment, PhonemeTime, WordFit, WordTime, align_samples
+from studio.storage.guarded_child import build_child_environment
 
 IDLE_S = 60.0
 """Then the process ends, and gives its 70 MB back."""

@@ -22,8 +22,8 @@ from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute, Mount, compile_path
 from starlette.types import Scope
 
-from studio.audio.guarded_decode import is_abandoned
 from studio.services.studio import Studio
+from studio.storage.guarded_child import is_abandoned
 
 _LOOP_S = 5.0
 _MB = 1_000_000

@@ -18,8 +18,10 @@ from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.decode import DecodeLimits, decode
 from studio.audio.encode import encode_stream
 from studio.audio.formats import AudioFormat
-from studio.audio.guarded_decode import ProcessLimits, decode_guarded, is_abandoned
+from studio.audio.guarded_decode import decode_guarded
 from studio.errors import AudioRejected, Cancelled
+from studio.storage import guarded_child
+from studio.storage.guarded_child import ProcessLimits, is_abandoned
 
 pytestmark = pytest.mark.slow
 
@@ -149,7 +151,7 @@ def test_a_child_that_fills_the_disk_is_a_rejection(bomb: Path) -> None:
 def test_the_child_sees_no_secret(monkeypatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_canary")
     monkeypatch.setenv("TABLEREAD_API_KEY", "canary")
-    assert "canary" not in str(guarded_decode.build_child_environment())
+    assert "canary" not in str(guarded_child.build_child_environment())
     assert os.environ["HF_TOKEN"] == "hf_canary"
 
 

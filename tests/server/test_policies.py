@@ -41,7 +41,7 @@ PAGE = {
     "POST /studio/projects/import": "guest long fill 100GB upload",
     "GET /studio/projects/{project_id}/export": "guest long",
     "POST /studio/projects/{project_id}/audio": "guest long fill 200MB upload",
-    "POST /studio/projects/lines": "guest",
+    "POST /studio/projects/lines": "guest 20MB",
     "PUT /studio/projects/{project_id}/place": "guest",
     "POST /studio/projects/{project_id}/exports": "guest",
     "GET /studio/projects/{project_id}/exports/{export_id}": "guest",

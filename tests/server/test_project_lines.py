@@ -9,8 +9,11 @@ import pytest
 from shared_studio import app_of_front, front_of, visitor_of
 from starlette.testclient import TestClient
 
+from studio.cli.render import read_script
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.dialog.script import write_script
+from studio.project.document import encode_line
+from studio.project.script_merge import create_lines
 from studio.services.studio import Studio
 
 SCRIPT = """Ida: One.
@@ -187,3 +190,18 @@ def test_a_narrator_reads_what_would_be_left_out(client: TestClient) -> None:
         ("speech", "Reader", "INT. WEIR - NIGHT"),
         ("speech", "Reader", "Rain."),
     ]
+
+
+def test_a_document_is_the_same_dropped_imported_and_read_by_render(client: TestClient) -> None:
+    path = REAL_SCRIPTS[0].parents[1] / "documents" / "lamp-room.docx"
+    dropped = read(client, path.read_bytes(), path.name)
+    imported = client.post(
+        "/studio/projects/import", params={"name": path.name}, content=path.read_bytes()
+    ).json()
+    rendered = create_lines(read_script(path, None).dialog)
+    assert (
+        said(dropped["lines"])
+        == said(imported["lines"])
+        == said([{"kind": str(one.kind), **encode_line(one)} for one in rendered])
+    )
+    assert imported["name"] == "The Lamp Room"

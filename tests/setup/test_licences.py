@@ -25,6 +25,8 @@ IN_SHORT = {
     "ISC License": "ISC",
     "MIT License": "MIT",
     "NVIDIA Proprietary Software": "LicenseRef-NVIDIA-Proprietary",
+    "PSFL": "PSF-2.0",
+    "BSD-3-Clause, Apache-2.0, dependency licenses": "Apache-2.0 OR BSD-3-Clause",
 }
 EXPRESSION = re.compile(r"[(\w.+)-]+(?: (?:AND|OR|WITH) [(\w.+)-]+)*")
 

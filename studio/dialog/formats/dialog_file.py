@@ -13,6 +13,7 @@ from typing import Any
 
 import regex
 
+from studio.dialog.documents.reading import find_document_kind, read_document
 from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.caption_writer import PausesByLine, write_srt, write_vtt
 from studio.dialog.formats.captions import (
@@ -303,15 +304,19 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     The content decides on the format if it is unambiguous, else the name's suffix.
 
     Args:
-        data: The whole file, at most `MAX_SCRIPT_BYTES`.
+        data: The whole file: at most `MAX_DOCUMENT_BYTES`, of text `MAX_SCRIPT_BYTES`.
         file_name: For its suffix and for messages.
         options: Options of the import.
 
     Raises:
-        ScriptError: It isn't a text file, is too large or no dialog, or a line is invalid; the
-            message names the line and the remedy.
+        ScriptError: It is neither text nor a document that can be read, is too large or no dialog,
+            or a line is invalid; the message names the line and the remedy.
     """
     remarks = ImportNotices()
+    if kind := find_document_kind(data):
+        data, file_name, left_out = read_document(data, kind, file_name)
+        for message in left_out:
+            remarks.add(message, 1)
     text = decode_text(data, file_name, remarks)
     own = _read_own(text, format_of_suffix(file_name), options)
     if own is not None:

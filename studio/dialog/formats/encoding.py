@@ -23,20 +23,20 @@ _SIGNATURES = {
         "“{}” is a PDF, not a text file. Copy its text into the editor, or save it as plain text "
         "and import that."
     ),
-    b"PK\x03\x04": (
-        "“{}” is a document or an archive, not a text file. Save the document as plain text "
-        "(UTF-8) and import that."
-    ),
-    b"\xd0\xcf\x11\xe0": (
-        "“{}” is an old Office document, not a text file. Save it as plain text (UTF-8) and "
-        "import that."
-    ),
     b"{\\rtf": (
         "“{}” is formatted text (RTF), not a text file. Save it as plain text (UTF-8) and import "
         "that."
     ),
+    b"PK\x03\x04": (
+        "“{}” is an archive, or a document of another kind than Word's, OpenDocument's or EPUB's. "
+        "Save it as plain text (UTF-8) and import that."
+    ),
+    b"\xd0\xcf\x11\xe0": (
+        "“{}” is an old Office document. Save it as DOCX, XLSX or plain text (UTF-8) and import "
+        "that."
+    ),
 }
-_XML = regex.compile(rb"\s*<(?:\?xml|tt|finaldraft)\b", regex.IGNORECASE)
+_XML = regex.compile(rb"\s*<\?xml\b", regex.IGNORECASE)
 _CONTROLS = regex.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _WESTERN_SIGNS = frozenset("«»“”‘’„‚‹›–—…€£°·¿¡§©®™•\xa0´½¼¾²³")
 _WESTERN_LETTERS = frozenset("àáâãäåæçèéêëìíîïñòóôõöøùúûüÿßœÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜŸŒ")

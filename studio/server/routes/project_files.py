@@ -24,9 +24,9 @@ from studio.audio.loudness import Loudness
 from studio.audio.mastering import Mastering
 from studio.audio.podcast_files import PODCAST_FILES
 from studio.audio.scene_file import ExportOptions, Scene, describe_result
+from studio.dialog.documents.reading import MAX_DOCUMENT_BYTES
 from studio.dialog.formats.dialog_file import Format, import_dialog
 from studio.dialog.gaps import MAX_GAP_S
-from studio.dialog.model import MAX_SCRIPT_BYTES
 from studio.engine.event_log import StateChange
 from studio.errors import BadInput, Conflict
 from studio.hearing.timing_files import TimingFormat, write_timing
@@ -196,7 +196,7 @@ def _create_project(
         notices = find_unfit_settings(brought, studio.backends().values())
         return json_response(project_body(brought, notices), 201)
     file.seek(0)
-    imported = import_dialog(file.read(MAX_SCRIPT_BYTES + 1), name or "The file")
+    imported = import_dialog(file.read(MAX_DOCUMENT_BYTES + 1), name or "The file")
     dialog, left_out = fit_settings(imported.dialog, studio.backend, studio.backends().values())
     title = (imported.title or PurePath(name).stem.strip())[:MAX_PROJECT_NAME_CHARS] or "Untitled"
     session = studio.projects.create(title, dialog, gap_s=gap_s)

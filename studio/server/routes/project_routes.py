@@ -13,6 +13,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import Field
 
 from studio.audio.clip import STUDIO_RATE_HZ
+from studio.dialog.documents.reading import MAX_DOCUMENT_BYTES
 from studio.dialog.formats.dialog_file import ImportOptions, import_dialog, read_dialog_text
 from studio.dialog.model import MAX_NAME_CHARS, Dialog, Speech
 from studio.dialog.script import parse_script
@@ -331,7 +332,7 @@ project_line_routes = APIRouter(prefix="/studio/projects")
 
 
 @project_line_routes.post("/lines")
-@page_policy(Access.GUEST)
+@page_policy(Access.GUEST, max_body_bytes=MAX_DOCUMENT_BYTES)
 async def read_lines(
     studio: StudioDep,
     request: Request,

@@ -1,0 +1,1 @@
+"""Documents of other programs as text that the readers of scripts know."""
