@@ -467,7 +467,9 @@ class SoundFrames:
     @property
     def speech_s(self) -> float:
         """Duration from the first to the last speech, without silences longer than 0.3 s."""
-        return measure_speech_s(self.speech)
+        first, last = _find_ends(self.speech)
+        lengths = (after - begin for begin, after in _find_gaps(self.speech))
+        return (last - first - sum(n for n in lengths if n > _SHORT_GAP_S / FRAME_S)) * FRAME_S
 
     def longest_gap_s(self) -> float:
         """Duration of the longest silence between speech."""
@@ -533,30 +535,6 @@ class SoundFrames:
         logs *= speech[:, None]
         lengths = np.linalg.norm(logs, axis=1, keepdims=True)
         return (logs / np.maximum(lengths, 1e-6)).astype(np.float32), speech.astype(np.float32)
-
-    def average_bands_db(self) -> npt.NDArray[np.float64]:
-        """Long-term average spectrum of the speech, relative to its mean: [bands] in decibels.
-
-        The bands rise from 125 Hz to 4 kHz in equal steps of pitch; zeros without speech.
-        """
-        spoken = self.power[self.speech[: len(self.power)]]
-        if not len(spoken):
-            return np.zeros(_BANDS)
-        power = np.add.reduceat(spoken.mean(axis=0, dtype=np.float64), _BAND_EDGES)[:_BANDS]
-        levels = 10 * np.log10(power / np.diff(_BAND_EDGES) + 1e-12)
-        centred: npt.NDArray[np.float64] = levels - levels.mean()
-        return centred
-
-
-def measure_speech_s(speech: _Flags) -> float:
-    """Duration from the first to the last speech, without silences longer than 0.3 s.
-
-    Args:
-        speech: Whether each frame is loud enough to be speech, as `detect_speech_frames`: [frames].
-    """
-    first, last = _find_ends(speech)
-    lengths = (after - begin for begin, after in _find_gaps(speech))
-    return (last - first - sum(n for n in lengths if n > _SHORT_GAP_S / FRAME_S)) * FRAME_S
 
 
 def _find_ends(speech: _Flags) -> tuple[int, int]:

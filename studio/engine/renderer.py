@@ -64,7 +64,6 @@ from studio.quality.checks import (
     build_expected_speech,
     check_take,
 )
-from studio.quality.voice_drift import compare_with_sample
 
 log = logging.getLogger(__name__)
 
@@ -382,7 +381,8 @@ class Renderer:
         sample = self._measure_sample(job, record)
         if sample is None:
             return report
-        return replace(report, metrics=compare_with_sample(report.metrics, sample))
+        metrics = replace(report.metrics, sample_mean_pitch=sample.mean_pitch)
+        return replace(report, metrics=metrics)
 
     def _measure_sample(self, job: Job, record: SegmentRecord) -> TakeMetrics | None:
         """The measurements of the sample that a segment's voice is cloned from."""

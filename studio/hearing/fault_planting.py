@@ -6,18 +6,17 @@ import random
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 import numpy as np
 import soxr
 
 from studio.audio.clip import Clip, Samples
 from studio.audio.encode import change_tempo
+from studio.hearing.word_times import WordTime
 from studio.quality.checks import ExpectedSpeech
 
 _FADE_S = 0.005
 _SEMITONES = 2.0
-_TEMPO = 1.3
 _TAIL_S = (0.8, 2.0)
 _KEPT_OF_LAST_WORD = (0.2, 0.6)
 
@@ -33,6 +32,7 @@ class Fault(StrEnum):
     OTHER_SPEAKER = "other_speaker"
     PITCH = "pitch"
     TEMPO = "tempo"
+    """In judgements of older studios: of trained voices the length tells too little."""
 
     @property
     def label(self) -> str:
@@ -47,20 +47,8 @@ _LABELS = {
     Fault.TAIL: "babble of another line after its end",
     Fault.OTHER_SPEAKER: "another speaker",
     Fault.PITCH: f"{_SEMITONES:.0f} semitones higher or lower",
-    Fault.TEMPO: f"{_TEMPO - 1:.0%} faster or slower",
+    Fault.TEMPO: "faster or slower",
 }
-
-
-class WordSpan(Protocol):
-    """When a word is said in a take."""
-
-    @property
-    def start_s(self) -> float:
-        """Seconds of the take."""
-
-    @property
-    def end_s(self) -> float:
-        """Seconds of the take."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +69,7 @@ class PlantableTake:
     voice: str
     language: str | None = None
     group: Hashable = None
-    words: Sequence[WordSpan] = ()
+    words: Sequence[WordTime] = ()
 
 
 def plant_fault(
@@ -168,12 +156,8 @@ def _take_other_speaker(plot: _Plot) -> Clip | None:
 def _move_pitch(plot: _Plot) -> Clip | None:
     ratio = 2 ** (plot.rng.choice((-1, 1)) * _SEMITONES / 12)
     rate_hz = plot.clip.rate_hz
-    moved = soxr.resample(plot.clip.samples, rate_hz * ratio, rate_hz)
-    return _change_tempo(Clip(moved.astype(np.float32), rate_hz), 1 / ratio)
-
-
-def _move_tempo(plot: _Plot) -> Clip | None:
-    return _change_tempo(plot.clip, _TEMPO ** plot.rng.choice((-1, 1)))
+    moved = soxr.resample(plot.clip.samples, rate_hz * ratio, rate_hz).astype(np.float32)
+    return Clip(np.concatenate(list(change_tempo(iter([moved]), 1 / ratio))), rate_hz)
 
 
 _PLANTERS: dict[Fault, Callable[[_Plot], Clip | None]] = {
@@ -184,25 +168,20 @@ _PLANTERS: dict[Fault, Callable[[_Plot], Clip | None]] = {
     Fault.TAIL: _add_tail,
     Fault.OTHER_SPEAKER: _take_other_speaker,
     Fault.PITCH: _move_pitch,
-    Fault.TEMPO: _move_tempo,
 }
 
 
-def _change_tempo(clip: Clip, speed: float) -> Clip:
-    return Clip(np.concatenate(list(change_tempo(iter([clip.samples]), speed))), clip.rate_hz)
-
-
-def _choose_word(take: PlantableTake, rng: random.Random) -> WordSpan | None:
+def _choose_word(take: PlantableTake, rng: random.Random) -> WordTime | None:
     """A word of a take; the first and the last one only where there is no other."""
     words = take.words[1:-1] or take.words
     return rng.choice(words) if len(take.words) > 1 else None
 
 
-def _cut_span(clip: Clip, word: WordSpan) -> Samples:
+def _cut_span(clip: Clip, word: WordTime) -> Samples:
     return clip.samples[round(word.start_s * clip.rate_hz) : round(word.end_s * clip.rate_hz)]
 
 
-def _splice(clip: Clip, word: WordSpan, instead: Samples) -> Clip:
+def _splice(clip: Clip, word: WordTime, instead: Samples) -> Clip:
     """A clip with something else in a word's place, faded at the seams."""
     first, end = round(word.start_s * clip.rate_hz), round(word.end_s * clip.rate_hz)
     pieces = (clip.samples[:first], instead, clip.samples[end:])

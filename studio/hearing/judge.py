@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from studio.audio.clip import Clip
 from studio.errors import BadInput, Cancelled
-from studio.hearing.fault_planting import Fault, PlantableTake, WordSpan, plant_fault
+from studio.hearing.fault_planting import Fault, PlantableTake, plant_fault
+from studio.hearing.word_times import WordTime
 from studio.quality.checks import CheckTake, IssueKind, QualityReport
 from studio.quality.voice_drift import VoiceBaseline, build_baseline, find_outliers
 
@@ -42,7 +43,6 @@ FOUND_BY: Mapping[Fault, frozenset[IssueKind]] = {
     Fault.TAIL: _WORD_KINDS | {IssueKind.TAIL},
     Fault.OTHER_SPEAKER: frozenset({IssueKind.PITCH, IssueKind.TIMBRE}),
     Fault.PITCH: frozenset({IssueKind.PITCH}),
-    Fault.TEMPO: frozenset({IssueKind.PACE}),
 }
 """The kinds of issues of which each fault should be one."""
 
@@ -51,7 +51,6 @@ _CHECKS: Mapping[str, tuple[frozenset[IssueKind], tuple[Fault, ...]]] = {
     "words": (_RECOGNISED, _WORD_FAULTS),
     "end": (frozenset({IssueKind.END}), (Fault.END_CUT,)),
     "pitch": (frozenset({IssueKind.PITCH}), (Fault.PITCH,)),
-    "pace": (frozenset({IssueKind.PACE}), (Fault.TEMPO,)),
     "timbre": (frozenset({IssueKind.TIMBRE}), (Fault.OTHER_SPEAKER,)),
 }
 """The checks that may be switched off: their kinds of issues, and the faults that they are for.
@@ -59,7 +58,7 @@ _CHECKS: Mapping[str, tuple[frozenset[IssueKind], tuple[Fault, ...]]] = {
 No other is: the faults for which those are, such as noise or a loop, aren't planted.
 """
 
-AlignWords = Callable[[Clip, str, str | None], Sequence[WordSpan]]
+AlignWords = Callable[[Clip, str, str | None], Sequence[WordTime]]
 """When each word of a text in a language is said in a clip, as `align_words`."""
 
 
@@ -223,7 +222,7 @@ class Judge:
                 f"There are too few takes to judge by: at least {MIN_TAKES} ready lines of one "
                 "voice in one language are needed, without tags. Render more lines first."
             )
-        self._total, self._done = len(chosen) * (1 + len(Fault)), 0
+        self._total, self._done = len(chosen) * (1 + len(FOUND_BY)), 0
         known = [replace(take, words=self._find_words(take)) for take in chosen]
         reports = [self._run(take.load(), take) for take in known]
         baselines = _build_baselines(known, reports)
@@ -236,7 +235,7 @@ class Judge:
 
     def _plant(self, takes: Sequence[PlantableTake], baselines: _Baselines) -> Iterator[_Trial]:
         for number, take in enumerate(takes):
-            for fault in Fault:
+            for fault in FOUND_BY:
                 rng = random.Random(f"{self._seed} {number} {fault}")  # noqa: S311
                 clip = plant_fault(fault, take, takes, rng)
                 if clip is None:
@@ -244,7 +243,7 @@ class Judge:
                 else:
                     yield _build_trial(take, fault, self._run(clip, take), baselines)
 
-    def _find_words(self, take: PlantableTake) -> Sequence[WordSpan]:
+    def _find_words(self, take: PlantableTake) -> Sequence[WordTime]:
         if self._align is None or take.words:
             return take.words
         self._stop_if_cancelled()

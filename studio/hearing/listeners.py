@@ -1,6 +1,7 @@
 """Models that listen, in memory or to be brought there: what tells voices apart or takes out noise.
 
-sherpa-onnx runs them, as it does recognisers (`recognition.py`).
+sherpa-onnx runs them, as it does recognisers (`recognition.py`), but for the encoder of voices that
+comes as a package (`voice_encoder.py`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from studio.backends.sherpa.catalogue import DownloadableModel, find_folders
 from studio.backends.sherpa.sherpa_model import describe_load_failure, locate_files, try_load
 from studio.errors import AudioRejected, ModelUnavailable
 from studio.hearing.model_catalogue import HearingModel
+from studio.hearing.voice_encoder import RATE_HZ, VoiceEncoder
 
-_RATE_HZ = 16_000
 _MAX_S = 20.0  # a voice is known by then
 _PAD_S = 0.3  # of silence in front: the denoiser's memory starts empty
 
@@ -55,7 +56,8 @@ class Listener(DownloadableModel):
         self.fetch(progress)
         progress(LoadProgress(f"Loading {self.title} into memory"))
         folders = find_folders(self.model)
-        try_load(self.model, folders, family=self.model.family, kind=self.kind)
+        if self.package == DownloadableModel.package:
+            try_load(self.model, folders, family=self.model.family, kind=self.kind)
         located = locate_files(self.model, folders)
         try:
             self._loaded = self._build(located)
@@ -70,7 +72,7 @@ class Listener(DownloadableModel):
         gc.collect()
 
     def _build(self, files: Mapping[str, str]) -> Any:
-        """Load the files, of which the loading in another process went well."""
+        """Load the files; sherpa-onnx has loaded its own in another process before."""
         raise NotImplementedError
 
     def _take_loaded(self) -> Any:
@@ -90,6 +92,11 @@ class VoiceEmbedder(Listener):
 
     kind = "embedding"
 
+    def __init__(self, model: HearingModel) -> None:
+        super().__init__(model)
+        if model.family == "ge2e":
+            self.package = "numpy"
+
     def embed(self, clip: Clip) -> str | None:
         """A recording's voiceprint, see `pack_voiceprint`; None if it says too little.
 
@@ -98,16 +105,20 @@ class VoiceEmbedder(Listener):
         """
         extractor = self._take_loaded()
         samples = clip.samples[: round(_MAX_S * clip.rate_hz)]
-        low = soxr.resample(samples, clip.rate_hz, _RATE_HZ).astype(np.float32)
+        low = soxr.resample(samples, clip.rate_hz, RATE_HZ).astype(np.float32)
+        if isinstance(extractor, VoiceEncoder):
+            return pack_voiceprint(self.name, extractor.embed(low))
         with self._lock:
             stream = extractor.create_stream()
-            stream.accept_waveform(_RATE_HZ, low)
+            stream.accept_waveform(RATE_HZ, low)
             stream.input_finished()
             if not extractor.is_ready(stream):
                 return None
             return pack_voiceprint(self.name, np.asarray(extractor.compute(stream)))
 
     def _build(self, files: Mapping[str, str]) -> Any:
+        if self.model.family == "ge2e":
+            return VoiceEncoder(files["model"])
         return load_check.build_embedder(files)
 
 

@@ -1,4 +1,4 @@
-"""The draft voice's readings of texts, with which takes are compared, and to which aligned."""
+"""The draft voice's readings of texts, by which recognisers are weighed, and takes aligned."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from studio.errors import ModelUnavailable, SpeechFailed
 from studio.hearing.draft_reading import DraftReader, DraftSpeech
 
 _KEPT_BYTES = 16_000_000
-"""Of samples: six minutes. A line's tries are compared with the same reading, and aligned to it."""
+"""Of samples: six minutes. A line's tries are aligned to the same reading."""
 
 
 class ReferenceReader:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from studio.audio.clip import Clip
 from studio.audio.voice_count import cut_phrases
+from studio.quality.voice_drift import unpack_voiceprint
 
 _MIN_PHRASE_S = 1.0  # of less an embedding says little
 _MIN_VOICE_S = 1.0
-_SAME_VOICE = 0.31
-"""Cosine above which CAM++ takes two recordings for one speaker's, by its own examples."""
+_SAME_VOICE = {"ge2e": 0.75}
+"""Cosine above which two recordings are of one speaker, as those of trained voices are."""
+_SAME_VOICE_ELSE = 0.31  # by CAM++'s own examples
 
 Embed = Callable[[Clip], str | None]
 """A recording's voiceprint, as `VoiceEmbedder.embed`."""
@@ -31,7 +31,8 @@ def measure_voices(clip: Clip, embed: Embed) -> tuple[float, ...] | None:
         One or two lengths; None where nothing can be embedded, or too little is said.
     """
     prints = [(part.duration_s, embed(part)) for part in cut_phrases(clip, _MIN_PHRASE_S)]
-    known = [(length_s, _unpack(one)) for length_s, one in prints if one is not None]
+    unpacked = [(length_s, unpack_voiceprint(one)) for length_s, one in prints]
+    known = [(length_s, one) for length_s, one in unpacked if one is not None]
     if not known:
         return None
     lengths_s = np.array([length_s for length_s, _ in known])
@@ -45,13 +46,7 @@ def measure_voices(clip: Clip, embed: Embed) -> tuple[float, ...] | None:
         return (float(lengths_s.sum()),)
     middles = [directions[group].mean(axis=0) for group in (~is_other, is_other)]
     apart = float(middles[0] @ middles[1]) / float(np.prod(np.linalg.norm(middles, axis=1)))
-    if apart >= _SAME_VOICE:
+    model = next(one for _, one in prints if one is not None).partition(":")[0]
+    if apart >= _SAME_VOICE.get(model, _SAME_VOICE_ELSE):
         return (float(lengths_s.sum()),)
     return max(sums_s), min(sums_s)
-
-
-def _unpack(voiceprint: str) -> npt.NDArray[np.float64]:
-    """The direction of a voiceprint, of length 1; the reverse of `pack_voiceprint`."""
-    steps = np.frombuffer(base64.b64decode(voiceprint.partition(":")[2]), dtype=np.int8)
-    direction: npt.NDArray[np.float64] = steps / np.linalg.norm(steps)
-    return direction

@@ -15,69 +15,74 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from studio.quality.checks import QUIET_DB, IssueKind, QualityIssue, TakeMetrics
+from studio.quality.checks import MIN_VOICE_S, QUIET_DB, IssueKind, QualityIssue, TakeMetrics
 
 _MIN_BASELINE_TAKES = 8  # with fewer, a median and its spread say little
-# Of the median absolute deviation, scaled to a standard deviation: false alarms of a normal measure
-# stay about one in a hundred for 8 takes and below that for more (20,000 simulated voices).
-_SPREADS, _SPREADS_FEW = 3.0, 12.0
+# Of the median absolute deviation, scaled to a standard deviation: trained voices vary with thicker
+# tails than a normal measure, and of few takes the spread itself isn't well known.
+_SPREADS, _SPREADS_FEW = 3.0, 8.0
+_LONGEST_S = 4.0  # of longer lines a mean gets hardly surer
+_RIDGE = 0.05  # for each take: few lines, or lines that hardly differ, say nothing of a slope
 
 # One voice whispers and shouts: only more than that is a fault.
 _LEVEL_DB = 9.0
-# By letters, a text's duration is known to a fifth; by the draft voice's reading, to a fiftieth.
-_PACE = math.log(1.6)
-_TEMPO = math.log(1.22)  # hardly anybody hears less
-_SEMITONES = 1.4
-_TIMBRE_DB = 3.5
+_SEMITONES = 1.0
+_LIKENESS = 0.18
 _SAMPLE_SEMITONES = 7.0
-_MIN_SPEECH_S = 2.0  # a shorter line is one word's melody and pace
-_LIKENESS = 0.15
+_MIN_SAMPLE_SPEECH_S = 2.0  # a shorter line is one word's melody
 
 _STEADY_BACKENDS = frozenset({"draft"})  # its voices are the same in each line: none drifts
 
 _MOST = 1_000.0  # decibels, semitones or a logarithm: no sound is that far from another
-_FEW_TIMES = 1.5  # below, a percentage says more
-_MIN_TILT_DB = 1.5
-_OCTAVES = 5.0  # from the lowest band to the highest
-_SLOPE_PRIOR = 0.1  # semitones squared: readings that hardly differ say nothing of a slope
 
 _Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """The median of a measure over a voice's takes, and how far from it a take stands out."""
+    """The median of a measure over a voice's takes, and how far from it a take stands out.
+
+    Attributes:
+        middle: The median.
+        margin: For a second of speech. A mean over a longer line varies less, by the root of its
+            length: so it does in trained voices.
+        least: The margin of a voice that varies less.
+    """
 
     middle: float
     margin: float
+    least: float
 
-    def measure_apart(self, value: float | None) -> float | None:
-        """How far a value is from the middle, if that is too far; None if it isn't.
+    def measure_apart(self, value: float | None, speech_s: float) -> float | None:
+        """How far a take's value is from the middle, if that is too far; None if it isn't.
 
         None also for impossible values, because records may come from imported files.
         """
-        if value is None or not self.margin < abs(value - self.middle) < _MOST:
+        if value is None or not 0 < speech_s < math.inf:
             return None
-        return value - self.middle
+        margin = max(self.least, self.margin / math.sqrt(min(speech_s, _LONGEST_S)))
+        return value - self.middle if margin < abs(value - self.middle) < _MOST else None
 
 
 @dataclass(frozen=True, slots=True)
 class Melody:
-    """How a voice's pitch follows that of the draft voice's reading: questions and the like.
+    """A voice's usual pitch: short lines, exclamations and questions may be higher, by regression.
 
     Attributes:
-        reading_pitch: Median of the readings, semitones.
-        slope: Semitones that the voice rises for each that a reading does, 0 to 1.
+        line: Means of what `_describe_line` says of its takes.
+        slopes: Semitones for one more of each.
+        pitch: Of a usual line.
     """
 
-    reading_pitch: float
-    slope: float
+    line: _Array
+    slopes: _Array
+    pitch: Usual
 
     def level(self, metrics: TakeMetrics) -> float | None:
-        """A take's pitch as it would be for a text of the usual melody."""
-        if metrics.pitch is None or metrics.reading_pitch is None:
-            return metrics.pitch
-        return metrics.pitch - self.slope * (metrics.reading_pitch - self.reading_pitch)
+        """A take's pitch as it would be for a usual line."""
+        if metrics.mean_pitch is None:
+            return None
+        return metrics.mean_pitch - float((_describe_line(metrics) - self.line) @ self.slopes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +91,12 @@ class VoiceBaseline:
 
     Attributes:
         who: The voice's name in messages.
-        melody: How its pitch follows that of the draft voice's readings.
-        bands_db: Its long-term average spectrum, of which `timbre` is the distance.
         voiceprint: The middle of its speaker embeddings, of which `likeness` is the cosine.
     """
 
     who: str
     level_db: Usual
-    pace: Usual | None = None
-    tempo: Usual | None = None
-    pitch: Usual | None = None
     melody: Melody | None = None
-    timbre: Usual | None = None
-    bands_db: tuple[float, ...] | None = None
     likeness: Usual | None = None
     voiceprint: _Array | None = None
 
@@ -114,23 +112,17 @@ def build_baseline(others: Sequence[TakeMetrics], who: str = "this voice") -> Vo
         others: Its takes' measurements.
         who: The voice's name, for messages.
     """
-    level_db = _find_usual([one.level_db for one in others], _LEVEL_DB)
+    level_db = _find_usual([(one.level_db, one.speech_s) for one in others], _LEVEL_DB)
     if level_db is None:
         return None
-    melody = _fit_melody(others)
-    bands_db = _find_middle_bands(others)
     voiceprint = _find_middle_voiceprint(others)
+    likenesses = [(_measure_likeness(one, voiceprint), one.speech_s) for one in others]
     return VoiceBaseline(
         who,
         # Not wider for a voice of changing level, as each line of a scene has to be understood.
-        Usual(level_db.middle, _LEVEL_DB),
-        _find_usual([one.pace for one in others], _PACE),
-        _find_usual([one.tempo for one in others], _TEMPO),
-        _find_usual([melody.level(one) for one in others], _SEMITONES),
-        melody,
-        _find_usual([_measure_timbre(one, bands_db) for one in others], _TIMBRE_DB),
-        bands_db,
-        _find_usual([_measure_likeness(one, voiceprint) for one in others], _LIKENESS),
+        replace(level_db, margin=0.0),
+        _fit_melody(others),
+        _find_usual(likenesses, _LIKENESS),
         voiceprint,
     )
 
@@ -141,56 +133,33 @@ def find_outliers(
     """Find where a take of a backend differs too much from its sample and its voice's others."""
     if not metrics.level_db >= QUIET_DB:
         return ()
-    is_long = metrics.speech_s >= _MIN_SPEECH_S
-    found = [_find_other_pitch(metrics)] if is_long else []
+    found = [_find_other_pitch(metrics)]
     if usual is not None:
         found.append(_find_level(metrics, usual))
-        if is_long and backend_name not in _STEADY_BACKENDS:
-            found += [find(metrics, usual) for find in (_find_pace, _find_pitch, _find_timbre)]
+        if backend_name not in _STEADY_BACKENDS:
+            found += [find(metrics, usual) for find in (_find_pitch, _find_timbre)]
     return tuple(issue for issue in found if issue is not None)
-
-
-def compare_with_sample(metrics: TakeMetrics, sample: TakeMetrics) -> TakeMetrics:
-    """A take's measurements with its distance from the sample that its voice is cloned from."""
-    distance_db = _measure_timbre(metrics, sample.bands_db)
-    return replace(
-        metrics,
-        sample_pitch=sample.pitch,
-        sample_timbre_db=None if distance_db is None else round(distance_db, 1),
-    )
 
 
 def describe_distance(metrics: TakeMetrics, usual: VoiceBaseline | None) -> str:
     """How far a take is from its voice's other takes and from its sample; empty if unknown."""
     parts = []
-    if usual is not None:
-        pitch = usual.melody.level(metrics) if usual.melody else None
-        measured = (
-            _describe_apart(usual.pitch, pitch, "semitones"),
-            _describe_apart(usual.tempo, metrics.tempo, "% in pace", 100),
-            _describe_apart(usual.timbre, _measure_timbre(metrics, usual.bands_db), "dB in colour"),
-        )
-        if known := [one for one in measured if one]:
-            parts.append(f"From {usual.others}: {', '.join(known)}.")
-    if metrics.pitch is not None and metrics.sample_pitch is not None:
-        parts.append(f"From its sample: {metrics.pitch - metrics.sample_pitch:+.1f} semitones.")
+    if usual is not None and usual.melody and (pitch := usual.melody.level(metrics)) is not None:
+        apart = pitch - usual.melody.pitch.middle
+        parts.append(f"From {usual.others}: {apart:+.1f} semitones.")
+    if metrics.mean_pitch is not None and metrics.sample_mean_pitch is not None:
+        apart = metrics.mean_pitch - metrics.sample_mean_pitch
+        parts.append(f"From its sample: {apart:+.1f} semitones.")
     return " ".join(parts)
-
-
-def _describe_apart(
-    usual: Usual | None, value: float | None, unit: str, scale: float = 1
-) -> str | None:
-    if usual is None or value is None:
-        return None
-    return f"{scale * (value - usual.middle):+.{0 if scale > 1 else 1}f} {unit}"
 
 
 def _find_other_pitch(metrics: TakeMetrics) -> QualityIssue | None:
     """A take in quite another pitch than its sample; one voice hardly does that in reading."""
-    if metrics.pitch is None or metrics.sample_pitch is None:
+    if metrics.mean_pitch is None or metrics.sample_mean_pitch is None:
         return None
-    apart = metrics.pitch - metrics.sample_pitch
-    if not _SAMPLE_SEMITONES < abs(apart) < _MOST:
+    apart = metrics.mean_pitch - metrics.sample_mean_pitch
+    is_long = metrics.speech_s >= _MIN_SAMPLE_SPEECH_S
+    if not is_long or not _SAMPLE_SEMITONES < abs(apart) < _MOST:
         return None
     how = "Higher" if apart > 0 else "Lower"
     message = f"{how} by {abs(apart):.0f} semitones than its sample."
@@ -198,7 +167,7 @@ def _find_other_pitch(metrics: TakeMetrics) -> QualityIssue | None:
 
 
 def _find_level(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | None:
-    apart_db = usual.level_db.measure_apart(metrics.level_db)
+    apart_db = usual.level_db.measure_apart(metrics.level_db, metrics.speech_s)
     if apart_db is None:
         return None
     how = "louder" if apart_db > 0 else "quieter"
@@ -206,26 +175,10 @@ def _find_level(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | No
     return QualityIssue(IssueKind.LEVEL, round(apart_db, 1), message)
 
 
-def _find_pace(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | None:
-    apart = None
-    if usual.tempo is not None and metrics.tempo is not None:
-        apart = usual.tempo.measure_apart(metrics.tempo)
-    elif usual.pace is not None:
-        apart = usual.pace.measure_apart(metrics.pace)
-    if apart is None:
-        return None
-    how, times = "slow" if apart > 0 else "fast", math.exp(abs(apart))
-    message = f"{times:.1f} times as {how} as {usual.others}."
-    if times < _FEW_TIMES:
-        pace = "Slower" if apart > 0 else "Faster"
-        message = f"{pace} by {times - 1:.0%} than {usual.others}."
-    return QualityIssue(IssueKind.PACE, round(math.exp(apart), 2), message)
-
-
 def _find_pitch(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | None:
-    if usual.pitch is None or usual.melody is None:
+    if (melody := usual.melody) is None:
         return None
-    apart = usual.pitch.measure_apart(usual.melody.level(metrics))
+    apart = melody.pitch.measure_apart(melody.level(metrics), metrics.speech_s)
     if apart is None:
         return None
     how = "Higher" if apart > 0 else "Lower"
@@ -234,77 +187,59 @@ def _find_pitch(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | No
 
 
 def _find_timbre(metrics: TakeMetrics, usual: VoiceBaseline) -> QualityIssue | None:
-    """A take that sounds like another voice: by its embedding, where there is one."""
+    """A take that sounds like another voice, by its speaker embedding."""
     likeness = _measure_likeness(metrics, usual.voiceprint)
-    if usual.likeness is not None and likeness is not None:
-        if (usual.likeness.measure_apart(likeness) or 0.0) >= 0:
-            return None
-        message = (
-            f"It sounds like another voice than {usual.others}: likeness {likeness:.2f}, where "
-            f"{usual.likeness.middle:.2f} is usual."
-        )
-        return QualityIssue(IssueKind.TIMBRE, round(likeness, 2), message)
-    distance_db = _measure_timbre(metrics, usual.bands_db)
-    if usual.timbre is None or (usual.timbre.measure_apart(distance_db) or 0.0) <= 0:
+    if usual.likeness is None or likeness is None:
         return None
-    assert distance_db is not None
-    message = f"It sounds like another voice: {distance_db:.0f} dB from {usual.others} in colour."
-    if abs(tilt_db := _measure_tilt_db(metrics, usual)) > _MIN_TILT_DB:
-        how = "Brighter" if tilt_db > 0 else "Duller"
-        message = f"{how} by {abs(tilt_db):.0f} dB an octave than {usual.others}."
-    return QualityIssue(IssueKind.TIMBRE, round(distance_db, 1), message)
+    if (usual.likeness.measure_apart(likeness, metrics.speech_s) or 0.0) >= 0:
+        return None
+    message = (
+        f"It sounds like another voice than {usual.others}: likeness {likeness:.2f}, where "
+        f"{usual.likeness.middle:.2f} is usual."
+    )
+    return QualityIssue(IssueKind.TIMBRE, round(likeness, 2), message)
 
 
-def _find_usual(values: Iterable[float | None], least_margin: float) -> Usual | None:
-    """The usual of a measure; None if fewer than 8 takes have it."""
-    known = np.array([one for one in values if one is not None and abs(one) < _MOST])
+def _find_usual(values: Iterable[tuple[float | None, float]], least: float) -> Usual | None:
+    """The usual of a measure, of values with seconds of speech; None if under 8 takes have it."""
+    known = np.array(
+        [(one, s) for one, s in values if one is not None and abs(one) < _MOST and 0 < s < _MOST]
+    )
     if len(known) < _MIN_BASELINE_TAKES:
         return None
+    middle = float(np.median(known[:, 0]))
+    apart = np.abs(known[:, 0] - middle) * np.sqrt(np.minimum(known[:, 1], _LONGEST_S))
     spreads = _SPREADS + _SPREADS_FEW / len(known)
-    return Usual(float(np.median(known)), max(least_margin, spreads * _measure_spread(known)))
+    return Usual(middle, spreads * 1.4826 * float(np.median(apart)), least)
 
 
-def _measure_spread(values: _Array) -> float:
-    """Standard deviation of normal values, by the median, so that outliers don't count."""
-    return 1.4826 * float(np.median(np.abs(values - np.median(values))))
+def _describe_line(metrics: TakeMetrics) -> _Array:
+    """What a voice's pitch may follow: a line's shortness, exclamation, question: [3]."""
+    shortness = 1 / max(MIN_VOICE_S, metrics.speech_s)
+    return np.array((shortness, metrics.mark == "!", metrics.mark == "?"), dtype=np.float64)
 
 
-def _fit_melody(others: Sequence[TakeMetrics]) -> Melody:
-    pairs = [
-        (one.pitch, one.reading_pitch)
-        for one in others
-        if one.pitch is not None and one.reading_pitch is not None
-    ]
-    values = np.array([pair for pair in pairs if max(map(abs, pair)) < _MOST])
-    if len(values) < _MIN_BASELINE_TAKES:
-        return Melody(0.0, 0.0)
-    middle = np.median(values, axis=0)
-    pitch, reading = (values - middle).T
-    most = 2 * _measure_spread(pitch)  # a take that is far off says nothing about melodies
-    pitch = np.clip(pitch, -most, most)
-    slope = float(pitch @ reading) / (float(reading @ reading) + _SLOPE_PRIOR * len(values))
-    return Melody(float(middle[1]), min(1.0, max(0.0, slope)))
-
-
-def _find_middle_bands(others: Sequence[TakeMetrics]) -> tuple[float, ...] | None:
-    bands = [one.bands_db for one in others if one.bands_db is not None]
-    widths = {len(one) for one in bands}
-    if len(bands) < _MIN_BASELINE_TAKES or len(widths) > 1:
+def _fit_melody(others: Sequence[TakeMetrics]) -> Melody | None:
+    pitched = ((one, one.mean_pitch) for one in others if one.mean_pitch is not None)
+    known = [(one, pitch) for one, pitch in pitched if abs(pitch) < _MOST]
+    if len(known) < _MIN_BASELINE_TAKES:
         return None
-    return tuple(float(level) for level in np.median(np.array(bands), axis=0))
-
-
-def _measure_timbre(metrics: TakeMetrics, bands_db: tuple[float, ...] | None) -> float | None:
-    """Distance of a take's long-term average spectrum, decibels RMS over its bands."""
-    own = metrics.bands_db
-    if not own or bands_db is None or len(own) != len(bands_db):
-        return None
-    # Not by NumPy, which takes four times as long for so few: a page gets 20,000 lines at once.
-    return math.dist(own, bands_db) / math.sqrt(len(own))
+    lines = np.array([_describe_line(one) for one, _ in known])
+    pitches = np.array([pitch for _, pitch in known])
+    line, apart = lines.mean(axis=0), pitches - np.median(pitches)
+    lines -= line
+    most = 2 * 1.4826 * float(np.median(np.abs(apart)))  # one far off says nothing of melodies
+    square = lines.T @ lines + _RIDGE * len(known) * np.eye(len(line))
+    slopes = np.linalg.solve(square, lines.T @ np.clip(apart, -most, most))
+    levels = pitches - lines @ slopes
+    seconds = (one.speech_s for one, _ in known)
+    pitch = _find_usual(zip(levels, seconds, strict=True), _SEMITONES)
+    return None if pitch is None else Melody(line, slopes, pitch)
 
 
 def _find_middle_voiceprint(others: Sequence[TakeMetrics]) -> _Array | None:
-    directions = [one for metrics in others if (one := _unpack_voiceprint(metrics)) is not None]
+    unpacked = (unpack_voiceprint(one.voiceprint) for one in others)
+    directions = [one for one in unpacked if one is not None]
     if len(directions) < _MIN_BASELINE_TAKES or len({len(one) for one in directions}) > 1:
         return None
     middle = np.median(np.array(directions), axis=0)
@@ -314,27 +249,20 @@ def _find_middle_voiceprint(others: Sequence[TakeMetrics]) -> _Array | None:
 
 def _measure_likeness(metrics: TakeMetrics, voiceprint: _Array | None) -> float | None:
     """Cosine of a take's speaker embedding with another one, -1 to 1."""
-    own = _unpack_voiceprint(metrics)
+    own = unpack_voiceprint(metrics.voiceprint)
     if own is None or voiceprint is None or len(own) != len(voiceprint):
         return None
     return float(own @ voiceprint)
 
 
-def _unpack_voiceprint(metrics: TakeMetrics) -> _Array | None:
+def unpack_voiceprint(voiceprint: str | None) -> _Array | None:
     """The direction of a speaker embedding, of length 1; the reverse of `pack_voiceprint`."""
-    if metrics.voiceprint is None:
+    if voiceprint is None:
         return None
     try:
-        data = base64.b64decode(metrics.voiceprint.partition(":")[2], validate=True)
+        data = base64.b64decode(voiceprint.partition(":")[2], validate=True)
     except ValueError:
         return None
     steps = np.frombuffer(data, dtype=np.int8).astype(np.float64)
     length = float(np.linalg.norm(steps))
     return steps / length if length else None
-
-
-def _measure_tilt_db(metrics: TakeMetrics, usual: VoiceBaseline) -> float:
-    """How much more a take's spectrum rises, decibels an octave."""
-    apart = np.subtract(metrics.bands_db or (), usual.bands_db or ())
-    octaves = np.linspace(0.0, _OCTAVES, len(apart))
-    return float(np.polyfit(octaves, apart, 1)[0])

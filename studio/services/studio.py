@@ -32,9 +32,9 @@ from studio.engine.weight_downloads import WeightDownloads
 from studio.errors import ModelInUse
 from studio.hearing.hearing_models import HearingModels
 from studio.hearing.model_catalogue import HEARING_MODELS, HearingModel
-from studio.hearing.take_check import TakeCheck
 from studio.hearing.word_aligner import WordAligner
 from studio.project.projects import Projects
+from studio.quality.checks import check_take
 from studio.services.auditions import Auditions
 from studio.services.line_patches import LinePatches
 from studio.services.line_recordings import LineRecordings
@@ -196,10 +196,9 @@ class Studio:
         return cls(options, engine, recognisers=recognisers)
 
     def compare_takes(self) -> None:
-        """Check takes by the draft voice's reading of their text and by their speakers, too."""
+        """Check takes by their speakers, too."""
         if self.recognisers is not None:
-            read, embed = self.aligner.readings.read, self.recognisers.embed
-            self.engine.renderer.check = TakeCheck(read, embed)
+            self.engine.renderer.check = partial(check_take, embed=self.recognisers.embed)
 
     def start(self) -> None:
         """Start the engine."""

@@ -32,8 +32,9 @@ def test_the_list_has_every_engine_with_its_licence(run):
     assert [row.split()[0] for row in table.splitlines()] == ["NAME", *voices]
     assert "not for commercial use" in table
     assert f"{recognisers}\n" == run("list", "--recognisers")[1]
-    head, campplus, gtcrn = others.splitlines()
-    assert [row.split("  ")[0] for row in (head, campplus, gtcrn)] == ["NAME", "campplus", "gtcrn"]
+    rows = others.splitlines()
+    assert [row.split("  ")[0] for row in rows] == ["NAME", "campplus", "ge2e", "gtcrn"]
+    _, campplus, _, _ = rows
     assert "Apache-2.0; weights Apache-2.0 (trained on VoxCeleb2)" in campplus
 
 

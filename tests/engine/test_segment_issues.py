@@ -119,7 +119,7 @@ def test_a_voice_unlike_its_sample_is_named(open_studio: OpenStudio, tmp_path: P
         found = [one.message for one in find_segment_issues(job)]
         assert len(found) == marks
         assert all(re.fullmatch(r"Higher by 1\d semitones than its sample\.", one) for one in found)
-        assert job.records[0].report.metrics.sample_pitch == pytest.approx(-2.5, abs=1.5)
+        assert job.records[0].report.metrics.sample_mean_pitch == pytest.approx(-2.5, abs=1.5)
 
 
 def test_how_fast_a_line_is_asked_for_is_known(open_studio: OpenStudio) -> None:

@@ -31,10 +31,7 @@ TAKE = {
     "language", "params", "cut", "doubts", "figures",
 }  # fmt: skip
 FIGURES = {"speech_s", "level_db", "usual_s"}
-ADDED_FIGURES = {
-    "pitch", "bands_db", "reading_s", "reading_pitch", "voiceprint", "sample_pitch",
-    "sample_timbre_db",
-}  # fmt: skip
+ADDED_FIGURES = {"mean_pitch", "voiceprint", "sample_mean_pitch", "mark"}
 ENTRY = {"rev", "at", "client", "kind", "below", "delta"}
 SPEAKER = {
     "version", "name", "has_sample", "transcript", "language", "preset", "description", "colour",

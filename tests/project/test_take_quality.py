@@ -328,7 +328,7 @@ def test_a_voice_is_compared_with_itself_and_told_when_that_changes(tmp_path: Pa
 
 def test_how_far_a_take_is_from_its_sample_is_told(tmp_path: Path) -> None:
     company = VoiceOutliers(TakeStore(tmp_path, Disk()))
-    higher = TakeMetrics(3.0, -20.0, 3.0, pitch=57.0, sample_pitch=54.5)
+    higher = TakeMetrics(3.0, -20.0, 3.0, mean_pitch=57.0, sample_mean_pitch=54.5)
     told = company.describe_distance(take_of(0, 1, figures=higher))
     assert told == "From its sample: +2.5 semitones."
     assert company.describe_distance(take_of(1, 1, figures=None)) == ""
@@ -367,7 +367,9 @@ def test_nothing_of_the_draft_voice_is_marked_as_drift(open_studio):
     store = session.take_store
     for view in session.list_views()[:2]:
         figures = view.take.figures
-        store.update(replace(view.take, figures=replace(figures, pitch=figures.pitch + 9)))
+        store.update(
+            replace(view.take, figures=replace(figures, mean_pitch=figures.mean_pitch + 9))
+        )
     outliers = VoiceOutliers(store)
     assert [one for take in store for one in outliers.find_issues(take)] == []
 

@@ -275,10 +275,6 @@ def test_a_take_that_sounds_unlike_the_others_of_its_voice_stands_out(reader):
     [doubt] = find_outliers(quiet, usual)
     assert doubt.kind == IssueKind.LEVEL
     assert doubt.message == "12 dB quieter than this voice’s other lines."
-    slow = reader.line(lines[-1].text, "en", 0.5)
-    [doubt] = find_outliers(check_take(slow.clip, ExpectedSpeech(slow.text)).metrics, usual)
-    assert doubt.kind == IssueKind.PACE
-    assert "times as slow" in doubt.message
 
 
 def test_of_several_takes_a_silent_one_is_the_last_to_be_chosen():
@@ -324,12 +320,6 @@ def test_pieces_of_one_take_are_judged_together():
     assert whole.issues == (doubt,)
     assert (whole.metrics.speech_s, whole.metrics.usual_s) == (4.0, 4.0)
     assert math.isclose(whole.metrics.level_db, -20.0)
-
-
-def test_a_faster_voice_is_compared_with_a_reading_of_its_speed():
-    burst = Clip(np.concatenate([np.zeros(RATE), noise(2.0, -20.0)]).astype(np.float32))
-    said = ExpectedSpeech("The children were hiding.", 1.5)
-    assert check_take(burst, said, burst).metrics.reading_s == 1.333
 
 
 def test_a_clip_may_be_of_a_low_rate():
