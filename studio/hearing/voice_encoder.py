@@ -71,9 +71,9 @@ def _run_layer(given: _Weights, from_before: _Weights) -> _Weights:
     outputs = np.empty((*given.shape[:2], _UNITS), dtype=np.float32)
     for frame in range(given.shape[1]):
         gates = np.tanh((given[:, frame] + output @ from_before) * _SLOPES)
-        taken, kept, new, told = np.split(gates, 4, axis=1)
-        state = (0.5 + 0.5 * kept) * state + (0.5 + 0.5 * taken) * new
-        output = outputs[:, frame] = (0.5 + 0.5 * told) * np.tanh(state)
+        enters, stays, new, leaves = np.split(gates, 4, axis=1)
+        state = (0.5 + 0.5 * stays) * state + (0.5 + 0.5 * enters) * new
+        output = outputs[:, frame] = (0.5 + 0.5 * leaves) * np.tanh(state)
     return outputs
 
 

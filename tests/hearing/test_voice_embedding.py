@@ -130,3 +130,6 @@ def test_the_catalogue_names_the_file_and_its_licence() -> None:
     assert source.source == "csukuangfj/speaker-embedding-models"
     assert source.needs == ("3dspeaker_speech_campplus_sv_en_voxceleb_16k.onnx",)
     assert (model.code_licence, model.size_bytes) == ("Apache-2.0", 29_596_978)
+    [packed] = HEARING_MODELS["ge2e"].sources
+    assert (packed.source, packed.needs) == ("resemble-ai/Resemblyzer@0.1.4", ("pretrained.pt",))
+    assert HEARING_MODELS["ge2e"].size_bytes == 15_747_704
