@@ -112,7 +112,7 @@ def build_baseline(others: Sequence[TakeMetrics], who: str = "this voice") -> Vo
         others: Its takes' measurements.
         who: The voice's name, for messages.
     """
-    level_db = _find_usual([(one.level_db, one.speech_s) for one in others], _LEVEL_DB)
+    level_db = _find_usual([(one.level_db, 1.0) for one in others], _LEVEL_DB)
     if level_db is None:
         return None
     voiceprint = _find_middle_voiceprint(others)
