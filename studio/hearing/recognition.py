@@ -173,7 +173,7 @@ class WhisperRecogniser(Recogniser):
             )
             for segment in segments
             for word in segment.words
-            if word.end - word.start >= _SHORTEST_WORD_S and word.word.strip()
+            if _may_be_said(word.word.strip(), word.end - word.start)
         ]
         return words, about.language
 
@@ -183,7 +183,8 @@ _VERBATIM = "I, I, I don't don't know the the man, man."
 
 _BEFORE_SPEECH_S, _BEHIND_SPEECH_S = 0.3, 0.5
 _BEHIND_WINDOW_FRAMES = 100  # a second: with less a last word may get lost
-_SHORTEST_WORD_S = 0.03  # behind the end it may say all again, in no time
+_SHORTEST_WORD_S, _SHORTEST_LETTER_S = 0.03, 0.02
+_SHORT_LETTERS = 4
 _WHISPER_CODES = {"nb": "no", "fil": "tl", "jv": "jw", "cmn": "zh"}
 
 
@@ -196,6 +197,13 @@ def _find_speech(samples: Samples) -> slice | None:
         return None
     start = found[0]["start"] - round(_BEFORE_SPEECH_S * _RATE_HZ)
     return slice(max(0, start), found[-1]["end"] + round(_BEHIND_SPEECH_S * _RATE_HZ))
+
+
+def _may_be_said(word: str, duration_s: float) -> bool:
+    """Whether a word takes time: behind the end Whisper may write the last ones again, in none."""
+    letters = len(word.strip(".,;:!?"))
+    least_s = _SHORTEST_LETTER_S * letters if letters >= _SHORT_LETTERS else 0.0
+    return letters > 0 and duration_s >= max(_SHORTEST_WORD_S, least_s)
 
 
 def _name_language(loaded: Any, language: str | None) -> str | None:

@@ -55,7 +55,7 @@ class WordMark:
     end_s: float | None = None
 
 
-_SURE = 0.5
+_SURE = 0.4
 """Of a recogniser that says how probable each word is, less is a guess. In its guesses it mishears
 good takes; where a word is missing those beside it are judged, as the sound there fits neither."""
 

@@ -107,10 +107,10 @@ def read_written(text: str, language: str, pronounce: Callable[[str], str]) -> l
     said = say(text, language)
     written = [_place_back(unit, said, text) for unit in read_text(said.text, language)]
     spoken = read_text(say(pronounce(text), language).text, language)
-    folded = [[unit.spellings for unit in side] for side in (written, spoken)]
-    if folded[0] == folded[1]:
+    folded, also_folded = ([unit.spellings for unit in side] for side in (written, spoken))
+    if folded == also_folded:
         return written
-    matcher = SequenceMatcher(None, *folded, autojunk=False)
+    matcher = SequenceMatcher(None, folded, also_folded, autojunk=False)
     units: list[WordUnit] = []
     for how, first, last, at, end in matcher.get_opcodes():
         replaced = written[first:last]

@@ -133,7 +133,7 @@ def guessed(*words: tuple[str, float]) -> Transcript:
         ([("Come", 0.9), ("pack", 0.3), ("now", 0.9)], []),
         ([("Come", 0.9), ("now", 0.9)], ["missing"]),
         ([("Come", 0.3), ("now", 0.9)], []),
-        ([("Come", 0.9), ("home", 0.9), ("fox", 0.4), ("now", 0.9)], []),
+        ([("Come", 0.9), ("home", 0.9), ("fox", 0.3), ("now", 0.9)], []),
     ],
 )
 def test_what_a_recogniser_guesses_is_no_mark(said, expected, sounds):
