@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,12 +17,11 @@ from studio.dialog.directions import (
     word_set,
     write_direction,
 )
-from studio.dialog.formats.building import ImportNotices
 from studio.dialog.markup import Row, strip_markup
 from studio.dialog.model import name_key
 from studio.dialog.script import Header, parse_header
 from studio.dialog.tags import SOUND_TAGS, leading_pauses, sound_name
-from studio.errors import NameRejected, ScriptError
+from studio.errors import NameRejected
 
 
 class PlacedRow(NamedTuple):
@@ -46,10 +45,6 @@ class PlacedRow(NamedTuple):
 
 _SHOWN = "*#([_>-"
 _INVISIBLE = regex.compile(r"\A[\p{Cc}\p{Cf}\s]+")
-_GUTENBERG = regex.compile(
-    r"\*\*\* ?(?P<which>START|END) OF TH(?:E|IS) PROJECT GUTENBERG .*", regex.I
-)
-_PICTURE = "[Illustration"
 _HEADING = regex.compile(
     r"""
       (?:act|acte|scene|scène|chapter|prologue|epilogue|episode|part|segment|section|interlude)\b
@@ -169,10 +164,6 @@ _CAST_LIST = regex.compile(
 PREFACE_NOTICE = (
     "What a language model says about the script isn't spoken; it stands between the lines:"
 )
-GUTENBERG_NOTICE = (
-    "What Project Gutenberg says about the book, and its marks of pictures, aren't spoken; they "
-    "stand between the lines:"
-)
 ABOUT_NOTICE = "What is said about the script above it isn't spoken; it stands above the lines:"
 TITLE_NOTICE = "The title isn't spoken; a new project is named for it:"
 CUE_NOTICE = "Cues for sounds and music aren't spoken; they stand between the lines:"
@@ -201,31 +192,6 @@ def number_rows(text: str) -> list[Row]:
         )
         for number, raw in enumerate(text.splitlines(), start=1)
     ]
-
-
-def cut_gutenberg(rows: list[Row], remarks: ImportNotices) -> list[Row]:
-    """A book without the notices and marks of pictures that Project Gutenberg adds to it."""
-    signs = [(idx, row) for idx, (_, row) in enumerate(rows) if row.startswith(("***", _PICTURE))]
-    marks = [(idx, mark["which"]) for idx, row in signs if (mark := _GUTENBERG.match(row))]
-    if not marks and not any(row.startswith(_PICTURE) for _, row in signs):
-        return rows
-    start = next((idx + 1 for idx, which in marks if which.upper() == "START"), 0)
-    end = next((idx for idx, which in marks if which.upper() == "END" and idx >= start), len(rows))
-    book: list[Row] = []
-    left: list[Row] = []
-    is_picture = False
-    for idx, (number, row) in enumerate([*rows, (len(rows) + 1, ".")]):
-        is_book = start <= idx < end
-        is_picture = is_book and (is_picture or row.startswith(_PICTURE))
-        if row and (is_picture or not is_book) and idx < len(rows):
-            left.append((number, row))
-        elif row and left:
-            remarks.set_aside(GUTENBERG_NOTICE, left[0][0], " ".join(row for _, row in left))
-            left = []
-        if is_book:
-            book.append((number, "" if is_picture else row))
-        is_picture = is_picture and not row.endswith("]")
-    return book
 
 
 def find_ruled(rows: list[Row]) -> set[int]:
@@ -503,33 +469,6 @@ def is_ornament(row: str) -> bool:
     return not row[:1].isalnum() and _ORNAMENT.fullmatch(row) is not None
 
 
-def name_headings(rows: list[Row]) -> list[Row]:
-    """Rows with headings that occur again and again as names: `### Mira` above her words."""
-    words = [row.lstrip("# ") if row.startswith("#") else "" for _, row in rows]
-    headings = Counter(one for one in words if one and not is_heading(one))
-    if max(headings.values(), default=0) < _FEWEST_NAMED:
-        return rows
-    filled = [idx for idx, (_, row) in enumerate(rows) if row]
-    named = {
-        idx: (rows[idx][0], f"[{words[idx].strip('[]:')}]")
-        for idx, below in pairwise(filled)
-        if words[idx] in headings
-        and len(words[idx].split()) <= _MOST_NAME_WORDS
-        and _is_words(rows[below][1])
-    }
-    if len(named) < sum(headings.values()) - 1:  # the title has no words below it
-        return rows
-    return [named.get(idx, row) for idx, row in enumerate(rows)]
-
-
-def _is_words(row: str) -> bool:
-    """Whether a row is nothing but words, which a name above them may say."""
-    try:
-        return row[0] not in "#[(*_/\\" and header_of(row) is None
-    except ScriptError:
-        return False
-
-
 def mark_bold_names(rows: list[Row]) -> list[Row]:
     """Rows with a colon where a dash parts names in bold from words: `**Mira** – How long?`."""
     dashed = [idx for idx, (_, row) in enumerate(rows) if "-" in row or "–" in row or "—" in row]
@@ -566,37 +505,3 @@ def key_and_value(row: str) -> tuple[str, str] | None:
     found = _KEYED.fullmatch(row)
     key = found["key"].strip().casefold() if found else ""
     return (key, found["value"]) if found and key.split(" ")[-1] in _ABOUT else None
-
-
-def names_of(rows: list[Row], read_header: Callable[[str], Header | None]) -> Iterator[str]:
-    """The key of each name that begins a row, or is one in bold; `BROKEN` for invalid headers.
-
-    Args:
-        rows: Of the whole text.
-        read_header: `header_of`, which may remember what it has read.
-    """
-    for _, row in rows:
-        if bold := bold_name(row):
-            yield name_key(bold)
-            continue
-        try:
-            header = read_header(row)
-        except ScriptError:
-            yield BROKEN
-            continue
-        if header is not None:
-            yield name_key(header.speaker)
-
-
-def is_prose(rows: list[Row], names: Counter[str]) -> bool:
-    """Whether text has no speakers, or only what looks like a few."""
-    if not names:
-        return not any(is_sound(row) for _, row in rows)
-    first = next((row for _, row in rows if row), "")
-    if BROKEN in names or header_of(first) is not None or max(names.values()) > 1:
-        return False
-    paragraphs = sum(
-        bool(row) and (idx == 0 or not rows[idx - 1][1]) for idx, (_, row) in enumerate(rows)
-    )
-    is_sentence = first.rstrip("”’\"'")[-1:] in (".", "!", "?")
-    return (2 if is_sentence else _FEW_NAMED) * names.total() < paragraphs

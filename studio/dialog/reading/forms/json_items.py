@@ -8,12 +8,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import regex
+
 from studio.dialog.directions import write_direction
-from studio.dialog.formats.tables import OWN, Role, assign, is_noted, role_of
+from studio.dialog.formats.building import ImportNotices
+from studio.dialog.formats.tables import (
+    OWN,
+    Role,
+    assign,
+    is_noted,
+    leave_counts,
+    read_own,
+    role_of,
+)
+from studio.dialog.items import parse_items
 from studio.dialog.model import MAX_LINES
+from studio.dialog.reading.form import Explanation, Form, Read, read_source
+from studio.dialog.reading.lexer import Source
+from studio.errors import ScriptError
+from studio.storage.json_bounds import MAX_VALUES, has_too_many_values
 
 _LISTS = (
     "inputs",
@@ -32,9 +50,19 @@ _OTHER_KEYS = {"from": "speaker", "value": "text", "voice_id": "speaker", "body"
 _SAID = (Role.SPEAKER, Role.TEXT, Role.LANGUAGE)
 _TITLES = ("title", "scene_title", "heading", "name", "setting", "location", "scene")
 _DEEPEST = 6
+_KEYS = {
+    Role.SPEAKER: "speaker_id",
+    Role.TEXT: "text",
+    Role.LANGUAGE: "language",
+    Role.SEED: "seed",
+}
+# With the first key whole: a speaker may be called `{"`.
+_FIRST_KEY = r"\{\s*\"(?:[^\"\\\n]|\\.){0,200}+\"\s*:"
+JSON_BEGINS = regex.compile(rf"\s*(?:{_FIRST_KEY}|\[\s*(?:{_FIRST_KEY}|\]\s*$))")
+_TURN_ITEM = regex.compile(r"\s*\[S\d{1,2}\]")
 
 
-def unwrap_items(text: str) -> tuple[str, str | None]:
+def _unwrap_items(text: str) -> tuple[str, str | None]:
     """The lines that JSON holds as a list of items, and the title of the whole.
 
     Returns:
@@ -134,3 +162,105 @@ def add_direction(kept: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(how, str) or not how.strip() or not isinstance(kept.get(text), str):
         return kept
     return {**kept, text: f"{write_direction(how, is_first=True)} {kept[text]}"}
+
+
+def _add_item_types(text: str) -> str:
+    """Add the type and keys of dialog items to similar items, such as ones with `name` and `line`.
+
+    Returns:
+        The text, with the same numbers of lines, and notes as items of their own; unchanged if it
+        isn't JSON or needs no change, so that the next reader reports what is wrong.
+    """
+    if text.lstrip("\ufeff \t\r\n").startswith("["):
+        return _add_types(text)
+    return "\n".join(_add_types(line) if line.strip() else line for line in text.split("\n"))
+
+
+def _add_types(text: str) -> str:
+    try:
+        found = json.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return text
+    items = found[: MAX_LINES + 1] if isinstance(found, list) else [found]
+    if not any(map(_is_untyped, items)):
+        return text
+    if not isinstance(found, list):
+        return json.dumps(_add_type(found), ensure_ascii=False)
+    typed = [one for item in items for one in (_split_notes(item) if _is_untyped(item) else [item])]
+    return json.dumps(typed, ensure_ascii=False)
+
+
+def _split_notes(item: dict[str, object]) -> list[dict[str, object]]:
+    """An item of an array, and below it the notes that it has beside its words."""
+    said = {key: value for key, value in item.items() if not is_noted(key)}
+    return [_add_type(said), *list_notes(item)]
+
+
+def _is_untyped(item: object) -> bool:
+    return isinstance(item, dict) and "type" not in item and Role.TEXT in assign(list(item))
+
+
+def _add_type(item: dict[str, Any]) -> dict[str, object]:
+    keys = list(item)
+    columns = {role: keys[column] for role, column in assign(keys).items()}
+    named = {_KEYS[role]: item[columns[role]] for role in _KEYS if role in columns}
+    others = {key: value for key, value in item.items() if role_of(key) is None}
+    for role in filter(columns.__contains__, OWN):
+        if isinstance(value := item[columns[role]], str | int | float):
+            others[OWN[role]] = value  # as it is, if it can't be read
+            with suppress(ScriptError):
+                others = {**others, OWN[role]: None, **read_own(role, columns[role], str(value))}
+    return {"type": "speech", **others, **add_direction(named, item)}
+
+
+def _join_turn_items(text: str) -> str | None:
+    """The text of items that only hold turns: `{"text": "[S1] Hi. [S2] Ho."}`; None for others."""
+    if "[S" not in text:
+        return None
+    rows = text.lstrip("\ufeff \t\r\n")
+    try:
+        found = (
+            json.loads(rows) if rows.startswith("[") else list(map(json.loads, rows.splitlines()))
+        )
+    except (ValueError, RecursionError):
+        return None
+    items = [one for one in found if isinstance(one, dict) and _KEYS[Role.SPEAKER] not in one]
+    texts = [str(one.get("text")) for one in items]
+    is_turns = len(texts) == len(found) > 0 and all(map(_TURN_ITEM.match, texts))
+    return "\n".join(texts) if is_turns else None
+
+
+def _check_size(text: str) -> None:
+    """Refuse JSON that would take hundreds of megabytes once it is parsed.
+
+    Raises:
+        ScriptError: It holds too many values.
+    """
+    is_json = text.lstrip("\ufeff \t\r\n").startswith(("[", "{"))
+    if is_json and has_too_many_values(text.encode(errors="replace")):
+        raise ScriptError(f"This holds more than {MAX_VALUES:,} values. Divide it into parts.")
+
+
+def _explain(source: Source) -> Explanation | None:
+    if source.suffix not in ("json", "jsonl") and not JSON_BEGINS.match(source.text):
+        return None
+    _check_size(source.text)
+    return Explanation(lambda remarks: _read(source, remarks))
+
+
+def _read(source: Source, remarks: ImportNotices) -> Read:
+    text = source.text
+    is_begun = JSON_BEGINS.match(text) is not None
+    format_ = "json" if text.lstrip().startswith("[") else "jsonl"
+    format_ = format_ if is_begun else source.suffix or ""
+    if (turns := _join_turn_items(text)) is not None:
+        held = source.of(turns)
+        held.narrator = None
+        return replace(read_source(held, remarks), format=format_, title=None, unspoken=0)
+    unwrapped, title = _unwrap_items(text)
+    typed = _add_item_types(unwrapped)
+    parsed = parse_items(typed)
+    return Read(parsed if typed == unwrapped else leave_counts(parsed), title, format=format_)
+
+
+FORMS = (Form("JSON", 3.3, _explain, format="json"),)
