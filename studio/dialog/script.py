@@ -294,7 +294,7 @@ def write_script(dialog: Dialog) -> str:
 
 
 def read_own_script(text: str) -> ParsedScript | None:
-    """Read what `write_script` wrote, as it is, and `Name: words` in all rows; None for other text."""
+    """Read what `write_script` wrote, as it is, or rows of `Name: words`; None for other text."""
     if _is_plain(text):
         return parse_script(text)
     whole = text.rstrip("\n") + "\n"

@@ -12,7 +12,7 @@ import pytest
 from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.dialog_file import format_of_suffix, import_dialog, read_dialog_text
 from studio.dialog.formats.encoding import decode_text
-from studio.dialog.model import Speech
+from studio.dialog.model import Speech, Unspoken
 from studio.dialog.reading.form import Explanation, Form, find_claim, list_forms
 from studio.dialog.reading.forms.script import explain_rows
 from studio.dialog.reading.lexer import Source
@@ -154,3 +154,44 @@ def test_a_near_tie_is_told_and_decided_by_name():
 def test_no_sample_is_a_near_tie(path):
     notices = import_dialog(path.read_bytes(), path.name).notices
     assert not any("it may as well be" in notice.message for notice in notices)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "美咲,船は？\n純(ささやき),さあ。\n美咲,まだだ。\n",
+            [("美咲", "船は？"), ("純", "[direction: ささやき] さあ。"), ("美咲", "まだだ。")],
+        ),
+        ("Personnage;Réplique\nNora;Bonsoir.\n", [("Nora", "Bonsoir.")]),
+        ("Персонаж,Реплика\nАнна,Да.\n", [("Анна", "Да.")]),
+        (
+            '<Person1>Hi <emphasis>there</emphasis>, <sub alias="Doctor">Dr</sub> Vale.</Person1>\n'
+            '<Person2><prosody rate="90%">Slow words.</prosody></Person2>\n',
+            [("Person1", "Hi there, Doctor Vale."), ("Person2", "Slow words.")],
+        ),
+        (
+            "title: A\n---\nBaker: Say \\{this\\} now.\n=> Baker: One. #line:2\n"
+            "Cook: No. 1 \\# 2\n===\n",
+            [("Baker", "Say {this} now."), ("Baker", "One."), ("Cook", "No. 1 # 2")],
+        ),
+    ],
+)  # fmt: skip
+def test_forms_of_other_programs_are_read(text, expected):
+    assert said(text) == expected
+
+
+@pytest.mark.parametrize("heading", ["INTRO", "[AD BREAK]", "Outro", "[OUTRO]"])
+def test_parts_of_a_show_are_headings(heading):
+    dialog = read_dialog_text(f"Nadia: Hi.\n\n{heading}\n\nTom: (softly) Hm.\n").dialog
+    assert [line.text for line in dialog if isinstance(line, Unspoken)] == [heading.strip("[]")]
+    assert dialog.speakers() == ("Nadia", "Tom")
+
+
+@pytest.mark.parametrize(("cell", "kept"), [("0.4", 0.4), ("00:00:01:05", None)])
+def test_a_duration_is_no_pause(cell, kept):
+    (line,) = read_dialog_text(
+        f"Speaker,Text,Duration,Status\nNora,Yes.,{cell},Done\n"
+    ).dialog.lines[:1]
+    assert line.params.get("max_duration") == kept
+    assert "Status" not in line.params

@@ -44,17 +44,20 @@ _NAME = r"([\p{L}\p{N}][\p{L}\p{N} ._-]{0,40})"
 _CLOSED = regex.compile(rf"\[/{_NAME}\]|</{_NAME}>")
 _NO_SPEAKERS = word_set(
     "b i u v c s p em strong speak prosody break voice emphasis ruby rt font lang span div"
+    " emphasis say-as sub phoneme mark"
 )
 
 
 class Names:
     """Who speaks in a row, asked of each row once, however many forms ask.
 
-    `manners` are speakers with how their words are said, and the header without it.
+    `manners` are speakers with how their words are said, and the header without it. `of` gives the
+    key of the name that begins a row; `BROKEN` for an invalid header, None for none.
     """
 
     def __init__(self, manners: Mapping[str, Header] | None = None) -> None:
         self.header_of = cache(partial(_header_with_manner, manners) if manners else header_of)
+        self.of = cache(self._name_of)
 
     def read(self, row: str) -> Header | None:
         """The header of a row; None also for one that is invalid."""
@@ -62,8 +65,7 @@ class Names:
             return self.header_of(row)
         return None
 
-    def of(self, row: str) -> str | None:
-        """The key of the name that begins a row; `BROKEN` for an invalid header, None for none."""
+    def _name_of(self, row: str) -> str | None:
         try:
             header = self.header_of(row)
         except ScriptError:
@@ -84,7 +86,10 @@ class Names:
 
     def count(self, rows: Iterable[Row]) -> Counter[str]:
         """How often each name begins a row, or is all of it in bold."""
-        keys = (name_key(bold) if (bold := bold_name(row)) else self.of(row) for _, row in rows)
+        bold = {row: bold_name(row) for _, row in rows if row.startswith("**")}
+        keys = (
+            name_key(name) if (name := bold.get(row)) else self.of(row) for _, row in rows if row
+        )
         return Counter(key for key in keys if key is not None)
 
 
@@ -184,6 +189,11 @@ class Source:
     def shown(self) -> Shown:
         """The rows as Markdown shows them, where the text is Markdown."""
         return show(self.rows)
+
+    @cached_property
+    def counted(self) -> Counter[str]:
+        """How often each name begins one of the rows that are shown."""
+        return self.names.count(self.shown.rows)
 
 
 @dataclass(frozen=True, slots=True)

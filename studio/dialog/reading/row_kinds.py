@@ -18,7 +18,7 @@ from studio.dialog.directions import (
     write_direction,
 )
 from studio.dialog.markup import Row, strip_markup
-from studio.dialog.model import name_key
+from studio.dialog.model import UnspokenKind, name_key
 from studio.dialog.script import Header, parse_header
 from studio.dialog.tags import SOUND_TAGS, leading_pauses, sound_name
 from studio.errors import NameRejected
@@ -67,6 +67,7 @@ _HEADING = regex.compile(
     | (?:kapitel|teil|chapitre|partie|cap[ií]tulo|capitolo|parte|глава|часть)
       \s(?:\d+|[ivxlc]+)(?:\s?[.:–—-].{0,80})?
     | (?:シーン|場面)\s?\d+.{0,40}
+    | intro | outro | (?:(?:ad|commercial)\s)?break
     | cold\sopen(?:ing)? | teaser | (?:opening|closing|end)\scredits | credits | interval
     | (?:curtain|black-?out|telón|rideau|vorhang|sipario)\.? | dramatis\spersonae\.?
     """,
@@ -83,7 +84,9 @@ _BRACKETED = regex.compile(
 )
 _ORNAMENT = regex.compile(r"[\s*_~—–=-]+|\|[\s|:-]+\|")
 _RULE = regex.compile(r"-{3,}|_{3,}")
-_ROMAN = regex.compile(r"[IVX]{1,5}\.")
+is_numeral = regex.compile(r"[IVX]{1,5}\.").fullmatch
+"""The number of a part: `II.`."""
+
 _BEHIND_ROLE = regex.compile(
     r"(?P<name>\p{Lu}[\p{Lu} .'’-]{1,40}),\s(?P<role>\p{Lu}[\p{Lu}\d &/.,'’-]{1,60})[:：]"
     r"\s*(?P<text>.*)"
@@ -130,7 +133,11 @@ _NOTES = regex.compile(
     r"(?:production|performance|director['’]?s|sound|voice|usage)\snotes?\s*[:：]?",
     regex.IGNORECASE,
 )
-_INSTRUCTS = regex.compile(r"(?:style|voice|audio|tone)\sinstructions?\s*[:：].*", regex.IGNORECASE)
+is_instruction = regex.compile(
+    r"(?:style|voice|audio|tone)\sinstructions?\s*[:：].*", regex.IGNORECASE
+).fullmatch
+"""Tells a model how to speak: `Style instructions: …`."""
+
 _COUNTED = regex.compile(
     r"(?:word\scount|(?:(?:estimated|approximate|total)\s)?(?:run(?:ning)?|reading)\s?(?:time|length))"
     r"\s*[:：].*",
@@ -143,7 +150,9 @@ BROKEN = ""
 
 _AUTHOR = regex.compile(r"(?:(?:[Ww]ritten|[Aa]dapted)\s)?(?:[Bb]y|BY)\s\p{Lu}.{0,60}")
 _TITLED = regex.compile(r"(?:(?:podcast|episode|script|scene|play)\s)?title\s*[:：]\s*", regex.I)
-_BEGINS_TIMED = regex.compile(r"(?:\*\*)?(?:\[|\(?\d{1,2}(?::\d{2}){1,2}\b)")
+is_timed = regex.compile(r"(?:\*\*)?(?:\[|\(?\d{1,2}(?::\d{2}){1,2}\b)").match
+"""Begins with a time, as in a list of chapters: `00:45 The weir`, `[0:45] …`."""
+
 _ASIDE = regex.compile(
     r"(?:(?:director|production|editor|author)['’]?s?\s)?(?P<key>notes?|todo|fixme|setting"
     r"|location|anmerkung|schauplatz|remarque|примечание|место\sдействия|備考|場所|地点)\s*[:：]\s+\S.*",
@@ -330,11 +339,6 @@ def find_surnames(rows: list[Row]) -> dict[str, Header]:
     }
 
 
-def is_numeral(row: str) -> bool:
-    """Whether a row is the number of a part: `II.`."""
-    return _ROMAN.fullmatch(row) is not None
-
-
 def _marked_header(row: str) -> Header | None:
     """A header with how its words are said: `Joss [whispering]: Oh.`, or `RENÉ, riant : Ah !`."""
     if role := _BEHIND_ROLE.fullmatch(row):  # `ORLA QUIST, HOST:` of a broadcast's transcript
@@ -370,20 +374,13 @@ def is_titled(row: str) -> bool:
     return is_short and not (is_cue(row) or is_heading(row))
 
 
-def is_aside(row: str) -> bool:
-    """Whether a row between lines is a remark or a place, such as `NOTE: …` or `SETTING: …`."""
-    return _ASIDE.fullmatch(row) is not None
-
-
-def is_placed(row: str) -> bool:
-    """Whether a row such as `SETTING: the quay` says where the scene is."""
+def kind_of_aside(row: str) -> UnspokenKind | None:
+    """What a row between lines is: a note (`NOTE: …`), action (`SETTING: …`), or neither."""
     found = _ASIDE.fullmatch(row)
-    return found is not None and found["key"].casefold().split()[0] in _PLACES
-
-
-def is_timed(row: str) -> bool:
-    """Whether a row begins with a time, as in a list of chapters: `00:45 The weir`, `[0:45] …`."""
-    return _BEGINS_TIMED.match(row) is not None
+    if found is None:
+        return None
+    is_placed = found["key"].casefold().split()[0] in _PLACES
+    return UnspokenKind.ACTION if is_placed else UnspokenKind.NOTE
 
 
 def is_author(row: str) -> bool:
@@ -415,17 +412,12 @@ def begins_cast_list(row: str) -> bool:
 
 def is_preface(row: str) -> bool:
     """Whether a row may be what a language model says before a script."""
-    return is_instruction(row) or _PREFACE.fullmatch(row) is not None
+    return (is_instruction(row) or _PREFACE.fullmatch(row)) is not None
 
 
 def announces(row: str) -> bool:
     """Whether a preface announces the lines below it: “Here is a short script:”."""
-    return row.endswith((":", "：")) or " following " in row or is_instruction(row)
-
-
-def is_instruction(row: str) -> bool:
-    """Whether a row tells a model how to speak: `Style instructions: …`."""
-    return _INSTRUCTS.fullmatch(row) is not None
+    return row.endswith((":", "：")) or " following " in row or is_instruction(row) is not None
 
 
 def is_farewell(row: str) -> bool:

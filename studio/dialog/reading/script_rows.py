@@ -38,18 +38,17 @@ from studio.dialog.reading.row_kinds import (
     find_ruled,
     find_surnames,
     inside_of,
-    is_aside,
     is_author,
     is_cue,
     is_heading,
     is_numeral,
     is_ornament,
-    is_placed,
     is_remark,
     is_sound,
     is_timed,
     is_titled,
     key_and_value,
+    kind_of_aside,
     may_be_title,
     place_rows,
     plain_bold,
@@ -83,8 +82,9 @@ class RowReader:
         self.remarks = remarks
         self.narrator = source.narrator
         self.is_marked = shown.is_marked
-        self.names_in = _names_with_manners(shown.rows)
-        self.names = self.names_in.count(shown.rows)
+        self.names_in = _names_with_manners(source.names, shown.rows)
+        is_shown = shown.rows is source.shown.rows and self.names_in is source.names
+        self.names = source.counted if is_shown else self.names_in.count(shown.rows)
         # Whose words come next, whether a narrator spoke since, and whether they said any.
         self.speaker: Header | None = None
         self.has_words = False
@@ -96,8 +96,8 @@ class RowReader:
         Raises:
             ScriptError: There are no lines, or one is invalid; names the line.
         """
-        for number, row in self.rows:
-            if role := role_behind(row):
+        for number, text in self.rows:
+            if role := role_behind(text):
                 self.remarks.set_aside(_ROLE, number, role)
         rows = list(place_rows(self.rows))
         is_script = self.is_script and bool(self.names)
@@ -120,10 +120,10 @@ class RowReader:
                 else:
                     self.read_row(row)
         self.end()
-        for number, row in self.shown.written:
+        for number, text in self.shown.written:
             # Those that are kept as they are have links of their own.
-            if self.is_marked or not row.startswith(("#", "//", "\\")):
-                self.remarks.add_links(row, number)
+            if self.is_marked or not text.startswith(("#", "//", "\\")):
+                self.remarks.add_links(text, number)
         return Read(self.script.finish(), self.title, self.unspoken)
 
     def read_row(self, row: PlacedRow) -> None:
@@ -208,7 +208,7 @@ class RowReader:
         self.remarks.add(TITLE_NOTICE, number, self.title)
 
 
-class ScriptRowReader(RowReader):
+class _ScriptRowReader(RowReader):
     """Reads a script whose names stand before the words."""
 
     is_script = True
@@ -285,8 +285,7 @@ class ScriptRowReader(RowReader):
             is_cut = self.is_marked and not row.text.endswith("TO:")
             text = row.text.removesuffix(":") if is_cut else row.text
             self.narrate(text, row.number, UnspokenKind.HEADING)
-        elif self.speaker is not None and is_aside(row.text):
-            kind = UnspokenKind.ACTION if is_placed(row.text) else UnspokenKind.NOTE
+        elif self.speaker is not None and (kind := kind_of_aside(row.text)):
             self.narrate(row.text, row.number, kind)
         elif row.text.startswith(("△", "▲")):  # action in Chinese screenplays
             self.narrate(row.text[1:].strip(), row.number, UnspokenKind.ACTION)
@@ -434,9 +433,22 @@ class ScriptRowReader(RowReader):
         return not row or is_said or is_heading(inside_of(row) or row) or is_cue(row)
 
 
-def _names_with_manners(rows: list[Row]) -> Names:
+def read_script_rows(source: Source, shown: Shown, remarks: ImportNotices) -> Read:
+    """Read a script whose names stand before the words.
+
+    Args:
+        source: Of the rows.
+        shown: The rows as its form has written them.
+        remarks: Gets notices of what isn't spoken.
+
+    Raises:
+        ScriptError: There are no lines, or one is invalid; names the line.
+    """
+    return _ScriptRowReader(source, shown, source.take(remarks)).read()
+
+
+def _names_with_manners(names: Names, rows: list[Row]) -> Names:
     """Names without surnames alone, and without how words are said beside them."""
-    names = Names()
     # In brackets stands a name as it is, as the studio writes one that may be mistaken.
     speakers = {
         header.speaker

@@ -139,8 +139,9 @@ class _Chat:
 def _explain(source: Source) -> Explanation | None:
     if source.suffix not in (None, "txt") or source.closed_turns or source.delimiter:
         return None
-    chat = find_chat(source.text)
-    return chat and Explanation(lambda remarks: _read(chat, remarks))
+    if (chat := find_chat(source.text)) is None:
+        return None
+    return Explanation(lambda remarks: _read(chat, remarks))
 
 
 def _read(chat: _Chat, remarks: ImportNotices) -> Read:

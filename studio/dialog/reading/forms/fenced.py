@@ -37,10 +37,9 @@ def _explain_block(source: Source) -> Explanation | None:
     start, end = marks
     inside, around = rows[start + 1 : end], [*range(start), *range(end + 1, len(rows))]
     is_data = "".join(inside).lstrip().startswith(_DATA)
-    if not any(map(str.strip, inside)) or _is_script(
-        _count_names(source.names, [rows[idx] for idx in around]),
-        _count_names(source.names, inside),
-        is_data=is_data,
+    outside = _count_names(source.names, [rows[idx] for idx in around])
+    if not any(map(str.strip, inside)) or (
+        outside and _is_script(outside, _count_names(source.names, inside), is_data=is_data)
     ):
         return None
     # A heading outside may be the title.
@@ -50,7 +49,7 @@ def _explain_block(source: Source) -> Explanation | None:
 
 def _is_script(outside: Counter[str], inside: Counter[str], *, is_data: bool) -> bool:
     """Whether those named outside of a block speak there, and not only in it."""
-    if outside and not (inside or is_data):
+    if not (inside or is_data):
         return True
     return any(count > 1 or name in inside for name, count in outside.items())
 

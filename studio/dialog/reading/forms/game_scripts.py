@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import ClassVar
 
 import regex
 
@@ -208,12 +209,15 @@ class _YarnReader(_GameReader):
     _MARKUP = regex.compile(r"\[/?[a-z_]+(?:[ =][^\[\]]*)?/?\]|\[/\]")
     _COMMENT = regex.compile(r"(?:^|\s+)//\s*(?P<words>.*)$")
 
+    # No text file has a NUL; the signs behind a backslash are words.
+    _HELD: ClassVar = {f"\\{sign}": f"\0{ord(sign)}\0" for sign in "[]{}#"}
+
     def __init__(self, remarks: ImportNotices) -> None:
         super().__init__(remarks)
         self._in_body = False
 
     def _read(self, row: str, number: int) -> None:
-        row = " ".join(row.split())
+        row = " ".join(row.split()).removeprefix("=> ")  # one of a group of lines
         if row in ("---", "==="):
             self._in_body = row == "---"
         elif self._in_body:
@@ -226,13 +230,18 @@ class _YarnReader(_GameReader):
     def _read_body(self, row: str, number: int) -> None:
         if comment := self._COMMENT.search(row):
             self._note(comment["words"], number)
+        written = row
+        for escaped, held in self._HELD.items():
+            row = row.replace(escaped, held)
         plain = self._HASHTAGS.sub("", self._COMMENT.sub("", row))
         plain = self._MARKUP.sub("", plain).strip()
         spoken = self._INSERTED.sub("", self._JUMP.sub("", self._COMMAND.sub("", plain))).strip()
         is_choice = spoken.startswith("->")
         if is_choice or spoken != plain:
-            self._steer(row, number)
+            self._steer(written, number)
         if spoken and not is_choice:
+            for escaped, held in self._HELD.items():
+                spoken = spoken.replace(held, escaped[1:])
             self._say(spoken, number)
 
 

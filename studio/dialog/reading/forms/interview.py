@@ -8,7 +8,7 @@ from studio.dialog.formats.building import ImportNotices
 from studio.dialog.markup import Row, strip_markup
 from studio.dialog.reading.form import Explanation, Form, Read
 from studio.dialog.reading.lexer import Names, Source, show
-from studio.dialog.reading.script_rows import ScriptRowReader
+from studio.dialog.reading.script_rows import read_script_rows
 
 _FEWEST = 2
 _ASKED = regex.compile(r"\*\*(?P<question>[^*]+[?？])\s*\*\*(?P<answer>.*)")
@@ -30,11 +30,9 @@ def _explain(source: Source) -> Explanation | None:
         return None
 
     def read(remarks: ImportNotices) -> Read:
-        source.take(remarks)
         for number in asked:
             remarks.add(_NOTICE, number)
-        shown = show(_write(rows, asked, source.names))
-        return ScriptRowReader(source, shown, remarks).read()
+        return read_script_rows(source, show(_write(rows, asked, source.names)), remarks)
 
     return Explanation(read, 2 * len(asked), sum(row != "" for _, row in rows))
 

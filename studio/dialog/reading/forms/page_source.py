@@ -170,8 +170,9 @@ class _Shown:
 
 
 def _explain(source: Source) -> Explanation | None:
-    shown = _show(source.text)
-    return shown and Explanation(lambda remarks: read_source(source.of(shown), remarks))
+    if not (shown := _show(source.text)):
+        return None
+    return Explanation(lambda remarks: read_source(source.of(shown), remarks))
 
 
 FORMS = (Form("the source of a page", 4.3, _explain, ("</",)),)

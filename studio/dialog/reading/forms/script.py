@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from studio.dialog.markup import Row, strip_markup
 from studio.dialog.reading.form import Explanation, Form
 from studio.dialog.reading.lexer import Source
 from studio.dialog.reading.row_kinds import BROKEN, PlacedRow, is_sound, plain_bold
-from studio.dialog.reading.script_rows import RowReader, ScriptRowReader
+from studio.dialog.reading.script_rows import RowReader, read_script_rows
 
 _FEW_NAMED = 10
 """In prose at most one paragraph in so many begins with what looks like a name, none twice."""
@@ -17,16 +18,12 @@ _FEW_NAMED = 10
 def explain_rows(source: Source, rows: list[Row], explained: int) -> Explanation:
     """The explanation of a form that has written its rows as a script has them."""
     shown = replace(source.shown, rows=rows)
-    return Explanation(
-        lambda remarks: ScriptRowReader(source, shown, source.take(remarks)).read(),
-        explained,
-        source.shown.filled,
-    )
+    read = partial(read_script_rows, source, shown)
+    return Explanation(read, explained, source.shown.filled)
 
 
 def _explain(source: Source) -> Explanation:
-    rows = source.shown.rows
-    return explain_rows(source, rows, sum(source.names.of(row) is not None for _, row in rows))
+    return explain_rows(source, source.shown.rows, source.counted.total())
 
 
 class _ProseReader(RowReader):
@@ -37,7 +34,7 @@ class _ProseReader(RowReader):
 
 def _explain_prose(source: Source) -> Explanation | None:
     shown = source.shown
-    names = source.names.count(shown.rows)
+    names = source.counted
     if shown.has_bold_names or (not names and any(is_sound(row) for _, row in shown.rows)):
         return None
     if names and not _has_few_names(source):
@@ -52,7 +49,7 @@ def _explain_prose(source: Source) -> Explanation | None:
 def _has_few_names(source: Source) -> bool:
     """Whether only some paragraphs begin with what looks like a name."""
     rows = source.shown.rows
-    names = source.names.count(rows)
+    names = source.counted
     first = next((row for _, row in rows if row), "")
     if BROKEN in names or source.names.of(first) is not None or max(names.values()) > 1:
         return False

@@ -12,6 +12,8 @@ from studio.dialog.reading.form import Explanation, Form
 from studio.dialog.reading.forms.script import explain_rows
 from studio.dialog.reading.lexer import Source
 
+_ALIAS = regex.compile(r"<sub\s+alias\s*=\s*[\"'](?P<alias>[^\"'<>]*)[\"']\s*>[^<>]*</sub>")
+_SSML = regex.compile(r"</?(?:emphasis|prosody|say-as|lang|sub|phoneme|mark|speak|p|s)\b[^<>]*>")
 _NUMBERED = r"\[(?P<name>S\d{1,2})\]"
 
 
@@ -37,6 +39,8 @@ def _explain(source: Source) -> Explanation | None:
 
 def _split(row: Row, tags: regex.Pattern[str]) -> Iterator[Row]:
     number, text = row
+    if "<" in text:  # models are asked for SSML inside of turns
+        text = _SSML.sub("", _ALIAS.sub(r"\g<alias>", text))
     begins, end = "", 0
     for tag in tags.finditer(text):
         if words := f"{begins} {text[end : tag.start()].strip()}".strip():

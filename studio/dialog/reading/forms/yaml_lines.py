@@ -26,8 +26,9 @@ def _explain(source: Source) -> Explanation | None:
     if len(starts) < _FEWEST or any(row.strip() not in ("", "---") for row in others):
         return None
     check_line_count(len(starts))
-    written = _write(rows, found, starts)
-    return written and Explanation(lambda remarks: read_source(source.of(written), remarks))
+    if not (written := _write(rows, found, starts)):
+        return None
+    return Explanation(lambda remarks: read_source(source.of(written), remarks))
 
 
 def _write(rows: list[str], found: list[regex.Match[str] | None], starts: list[int]) -> str | None:
