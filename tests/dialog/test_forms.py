@@ -163,6 +163,16 @@ def test_no_sample_is_a_near_tie(path):
             "美咲,船は？\n純(ささやき),さあ。\n美咲,まだだ。\n",
             [("美咲", "船は？"), ("純", "[direction: ささやき] さあ。"), ("美咲", "まだだ。")],
         ),
+        (
+            '{"segments": [{"text": " Hm."}, {"text": " So?", "speaker": "A"}, {"text": " No.", '
+            '"speaker": null}]}',
+            [("Narrator", "Hm."), ("A", "So?"), ("A", "No.")],
+        ),
+        (
+            '{"results": {"utterances": [{"start": 0.1, "speaker": 0, "transcript": "Hi."}, '
+            '{"start": 1.1, "speaker": 1, "transcript": "Yo."}]}}',
+            [("Speaker 0", "Hi."), ("Speaker 1", "Yo.")],
+        ),
         ("Personnage;Réplique\nNora;Bonsoir.\n", [("Nora", "Bonsoir.")]),
         ("Персонаж,Реплика\nАнна,Да.\n", [("Анна", "Да.")]),
         (

@@ -74,7 +74,8 @@ PARAM_PREFIX = "param:"
 
 # Of two headings for one role, the one listed first wins.
 _HEADINGS = {
-    Role.SPEAKER: "speaker speakername speakerid character charactername characterid char name "
+    Role.SPEAKER: "speaker speakername speakerid speakerlabel character charactername "
+    "characterid char name "
     "role actor voice who person sprecher figur rolle personnage personaje personaggio "
     "personagem locuteur hablante locutor falante персонаж роль говорящий personage postać osoba "
     "konuşmacı karakter الشخصية المتحدث 화자 인물 角色 说话人 話者 キャラクター",

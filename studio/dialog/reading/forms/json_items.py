@@ -16,7 +16,7 @@ from typing import Any
 import regex
 
 from studio.dialog.directions import write_direction
-from studio.dialog.formats.building import ImportNotices
+from studio.dialog.formats.building import FIRST_SPEAKER, NO_NAME, ImportNotices
 from studio.dialog.formats.tables import (
     OWN,
     Role,
@@ -62,7 +62,7 @@ JSON_BEGINS = regex.compile(rf"\s*(?:{_FIRST_KEY}|\[\s*(?:{_FIRST_KEY}|\]\s*$))"
 _TURN_ITEM = regex.compile(r"\s*\[S\d{1,2}\]")
 
 
-def _unwrap_items(text: str) -> tuple[str, str | None]:
+def _unwrap_items(text: str, remarks: ImportNotices) -> tuple[str, str | None]:
     """The lines that JSON holds as a list of items, and the title of the whole.
 
     Returns:
@@ -80,12 +80,33 @@ def _unwrap_items(text: str) -> tuple[str, str | None]:
     if not items:
         return text, None
     title = next((found[key] for key in found if key.casefold().endswith("title")), None)
-    items = [*_list_other_notes(found), *items]
+    items = [*_list_other_notes(found), *_name_all(items, remarks)]
     return json.dumps(items, ensure_ascii=False), title if isinstance(title, str) else None
+
+
+def _name_all(items: list[object], remarks: ImportNotices) -> Iterator[object]:
+    """Items with the last speaker where none is given: a recogniser leaves out whom it doubts."""
+    last = FIRST_SPEAKER
+    for number, item in enumerate(items, start=1):
+        is_said = isinstance(item, dict) and "type" not in item
+        if isinstance(item, dict) and is_said:
+            keys = list(map(str, item))
+            column = assign(keys).get(Role.SPEAKER)
+            named = item[keys[column]] if column is not None else None
+            if named is None or named == "":
+                remarks.add(NO_NAME.format(last), number)
+                item = {**item, keys[column] if column is not None else "speaker": last}
+            else:
+                last = f"Speaker {named}" if isinstance(named, int) else str(named)
+                item = {**item, keys[column or 0]: last}
+        yield item
 
 
 def _find_items(held: dict[str, Any], depth: int) -> Iterator[object]:
     lists = [value for value in held.values() if isinstance(value, list)]
+    if not lists and depth:  # as `results` holds the lists of Deepgram and AWS
+        for one in held.values():
+            yield from _find_items(one, depth - 1) if isinstance(one, dict) else ()
     known = next((held[key] for key in _LISTS if isinstance(held.get(key), list)), None)
     for one in [known] if known is not None else lists:
         for item in one:
@@ -257,7 +278,7 @@ def _read(source: Source, remarks: ImportNotices) -> Read:
         held = source.of(turns)
         held.narrator = None
         return replace(read_source(held, remarks), format=format_, title=None, unspoken=0)
-    unwrapped, title = _unwrap_items(text)
+    unwrapped, title = _unwrap_items(text, remarks)
     typed = _add_item_types(unwrapped)
     parsed = parse_items(typed)
     return Read(parsed if typed == unwrapped else leave_counts(parsed), title, format=format_)
