@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from growth import count_calls
 
-from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.dialog_file import format_of_suffix, import_dialog, read_dialog_text
-from studio.dialog.formats.encoding import decode_text
 from studio.dialog.model import Speech, Unspoken
+from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.encoding import decode_text
 from studio.dialog.reading.form import Explanation, Form, find_claim, list_forms
-from studio.dialog.reading.forms.script import explain_rows
+from studio.dialog.reading.forms.colon_names import explain_rows
 from studio.dialog.reading.lexer import Source
 from studio.dialog.script import parse_script
 

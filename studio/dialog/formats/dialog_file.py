@@ -11,18 +11,18 @@ from pathlib import PurePath
 import regex
 
 from studio.dialog.documents.reading import find_document_kind, read_document
-from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.caption_writer import PausesByLine, write_srt, write_vtt
-from studio.dialog.formats.encoding import decode_text
-from studio.dialog.formats.fountain import read_own_fountain, write_fountain
-from studio.dialog.formats.tables import write_table
 from studio.dialog.gaps import GAP
 from studio.dialog.items import write_items, write_json_lines
 from studio.dialog.markup import strip_markup
 from studio.dialog.model import Audio, Dialog, Line, Notice, Speech, Unspoken
+from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.encoding import decode_text
 from studio.dialog.reading.form import find_claim, list_forms
+from studio.dialog.reading.fountain import read_own_fountain, write_fountain
 from studio.dialog.reading.lexer import Source
 from studio.dialog.reading.row_kinds import may_be_title, plain_title
+from studio.dialog.reading.tables import write_table
 from studio.dialog.reading_limits import limited_reading
 from studio.dialog.script import read_own_script, write_script
 from studio.errors import ScriptError
@@ -146,8 +146,8 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     claim = find_claim(source, list_forms(), remarks)
     read = claim.read(remarks)
     found = Format(read.format)
-    is_told = read.form is not None and read.form.is_file
-    if is_told and promised not in (None, found) and {promised, found} not in _ALIKE:
+    is_noted = read.form is not None and read.form.is_file
+    if is_noted and promised not in (None, found) and {promised, found} not in _ALIKE:
         remarks.add(f"“{file_name}” holds {found.label}, and is read as that.", 1)
     return Imported(
         remarks.weave(read.parsed.dialog), remarks.notices() + read.parsed.notices, found,

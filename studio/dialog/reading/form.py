@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 
-from studio.dialog.formats.building import ImportNotices
 from studio.dialog.model import ParsedScript
+from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.lexer import Source
 from studio.dialog.reading_limits import check_reading
 

@@ -12,9 +12,6 @@ from itertools import chain
 import regex
 
 from studio.dialog.directions import word_set
-from studio.dialog.formats.building import ImportNotices
-from studio.dialog.formats.encoding import MAX_FILLED_ROWS, check_row_count
-from studio.dialog.formats.tables import delimiter_of
 from studio.dialog.markup import (
     Row,
     check_blocks,
@@ -25,6 +22,8 @@ from studio.dialog.markup import (
     read_markdown,
 )
 from studio.dialog.model import name_key
+from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.encoding import MAX_FILLED_ROWS, check_row_count
 from studio.dialog.reading.hidden_rows import divide_comments, write_hidden_rows
 from studio.dialog.reading.printed_pages import cut_gutenberg, cut_page_breaks
 from studio.dialog.reading.row_kinds import (
@@ -37,6 +36,7 @@ from studio.dialog.reading.row_kinds import (
     number_rows,
 )
 from studio.dialog.reading.row_times import cut_cue_numbers, cut_row_times, cut_times
+from studio.dialog.reading.tables import delimiter_of
 from studio.dialog.script import Header, parse_header
 from studio.errors import NameRejected, ScriptError
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import regex
 
-from studio.dialog.formats.building import ImportNotices
-from studio.dialog.formats.fountain import HIDDEN, cue_name
 from studio.dialog.markup import Row
+from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.fountain import HIDDEN, cue_name
 
 _SCENE = regex.compile(
     r"[ \t]*(?:(?P<number>\d{1,3}[A-Z]?)[.)]?[ \t]+)?(?P<scene>(?:INT|EXT|EST|I/E)\b[./ ].*?)"

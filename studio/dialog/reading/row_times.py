@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import regex
 
-from studio.dialog.formats.building import ImportNotices
 from studio.dialog.markup import Row
+from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.row_kinds import is_titled
 
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?"

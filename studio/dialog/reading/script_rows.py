@@ -18,10 +18,10 @@ from studio.dialog.directions import (
     tells_action,
     write_direction,
 )
-from studio.dialog.formats.building import FIRST_SPEAKER, NO_NAME, NOT_SPOKEN, ImportNotices
 from studio.dialog.markup import Row, strip_markup
 from studio.dialog.model import UnspokenKind, name_key, with_place
 from studio.dialog.reading.answers import find_answer
+from studio.dialog.reading.building import FIRST_SPEAKER, NO_NAME, NOT_SPOKEN, ImportNotices
 from studio.dialog.reading.form import Read
 from studio.dialog.reading.lexer import Names, Shown, Source
 from studio.dialog.reading.row_kinds import (

@@ -8,8 +8,8 @@ from itertools import islice
 
 import regex
 
-from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import UnspokenKind, name_key
+from studio.dialog.reading.building import DialogBuilder, ImportNotices
 from studio.dialog.reading.form import Explanation, Form, Read
 from studio.dialog.reading.lexer import Source
 from studio.dialog.reading.row_kinds import (

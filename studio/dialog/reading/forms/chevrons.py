@@ -5,7 +5,7 @@ from __future__ import annotations
 import regex
 
 from studio.dialog.reading.form import Explanation, Form
-from studio.dialog.reading.forms.script import explain_rows
+from studio.dialog.reading.forms.colon_names import explain_rows
 from studio.dialog.reading.lexer import Source
 
 _SAID = regex.compile(

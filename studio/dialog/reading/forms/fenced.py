@@ -7,8 +7,8 @@ from functools import partial
 
 import regex
 
-from studio.dialog.formats.building import ImportNotices
 from studio.dialog.markup import check_marks, strip_markup
+from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.form import Explanation, Form, Read, read_source
 from studio.dialog.reading.lexer import Names, Source
 from studio.dialog.reading.row_kinds import PREFACE_NOTICE

@@ -6,12 +6,12 @@ from functools import partial
 
 import regex
 
-from studio.dialog.formats.building import ImportNotices
-from studio.dialog.formats.captions import begins_timed, find_vtt_title, is_timed, read_captions
-from studio.dialog.formats.fountain import count_cues, read_fountain
-from studio.dialog.formats.tables import is_headless, read_table
+from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.captions import begins_timed, find_vtt_title, is_timed, read_captions
 from studio.dialog.reading.form import Explanation, Form, Read
+from studio.dialog.reading.fountain import count_cues, read_fountain
 from studio.dialog.reading.lexer import Source, has_colon_name
+from studio.dialog.reading.tables import is_headless, read_table
 
 _FIRST_ROWS = 200
 _VTT = regex.compile(r"\s*WEBVTT(?:\s|$)")

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import regex
 
-from studio.dialog.formats.building import FIRST_SPEAKER, DialogBuilder, ImportNotices
 from studio.dialog.model import UnspokenKind, check_line_length, with_place
+from studio.dialog.reading.building import FIRST_SPEAKER, DialogBuilder, ImportNotices
 from studio.dialog.reading.form import Explanation, Form, Read
 from studio.dialog.reading.lexer import Source, colon_header_of
 from studio.dialog.reading_limits import PATTERN_S

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import regex
 
-from studio.dialog.formats.building import ImportNotices
 from studio.dialog.markup import Row, strip_markup
+from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.form import Explanation, Form, Read
 from studio.dialog.reading.lexer import Names, Source, show
 from studio.dialog.reading.script_rows import read_script_rows

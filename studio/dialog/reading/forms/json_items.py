@@ -16,8 +16,12 @@ from typing import Any
 import regex
 
 from studio.dialog.directions import write_direction
-from studio.dialog.formats.building import FIRST_SPEAKER, NO_NAME, ImportNotices
-from studio.dialog.formats.tables import (
+from studio.dialog.items import parse_items
+from studio.dialog.model import MAX_LINES
+from studio.dialog.reading.building import FIRST_SPEAKER, NO_NAME, ImportNotices
+from studio.dialog.reading.form import Explanation, Form, Read, read_source
+from studio.dialog.reading.lexer import Source
+from studio.dialog.reading.tables import (
     OWN,
     Role,
     assign,
@@ -26,10 +30,6 @@ from studio.dialog.formats.tables import (
     read_own,
     role_of,
 )
-from studio.dialog.items import parse_items
-from studio.dialog.model import MAX_LINES
-from studio.dialog.reading.form import Explanation, Form, Read, read_source
-from studio.dialog.reading.lexer import Source
 from studio.errors import ScriptError
 from studio.storage.json_bounds import MAX_VALUES, has_too_many_values
 

@@ -8,12 +8,12 @@ from itertools import takewhile
 
 import regex
 
-from studio.dialog.formats.building import ImportNotices
-from studio.dialog.formats.tables import check_cell_count, read_table
 from studio.dialog.markup import check_marks, strip_markup
+from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.form import Explanation, Form, Read
 from studio.dialog.reading.lexer import Names, Source
 from studio.dialog.reading.row_kinds import PREFACE_NOTICE, is_farewell, is_preface
+from studio.dialog.reading.tables import check_cell_count, read_table
 
 _RULE = regex.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*")
 _CELLS = regex.compile(r"(?<!\\)\|")

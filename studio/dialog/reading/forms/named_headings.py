@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 
 from studio.dialog.reading.form import Explanation, Form
-from studio.dialog.reading.forms.script import explain_rows
+from studio.dialog.reading.forms.colon_names import explain_rows
 from studio.dialog.reading.lexer import Source
 from studio.dialog.reading.row_kinds import is_heading
 

@@ -7,7 +7,7 @@ from html import unescape
 import regex
 
 from studio.dialog.directions import word_set, write_direction
-from studio.dialog.formats.encoding import check_row_count
+from studio.dialog.reading.encoding import check_row_count
 from studio.dialog.reading.form import Explanation, Form, read_source
 from studio.dialog.reading.lexer import Source
 from studio.dialog.reading_limits import PATTERN_S, check_reading

@@ -16,9 +16,9 @@ from studio.dialog.directions import (
     tells_action,
     write_direction,
 )
-from studio.dialog.formats.building import ImportNotices
 from studio.dialog.markup import Row, strip_markup
 from studio.dialog.model import UnspokenKind, name_key
+from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.form import Explanation, Form
 from studio.dialog.reading.lexer import Shown, Source, has_colon_name
 from studio.dialog.reading.row_kinds import (

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import regex
 
-from studio.dialog.formats.building import ImportNotices
-from studio.dialog.formats.captions import Cue, read_cue_list
-from studio.dialog.formats.encoding import check_row_count
+from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.captions import Cue, read_cue_list
+from studio.dialog.reading.encoding import check_row_count
 from studio.dialog.reading.form import Explanation, Form, Read
 from studio.dialog.reading.lexer import Source
 from studio.dialog.reading_limits import PATTERN_S

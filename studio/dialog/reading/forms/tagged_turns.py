@@ -9,7 +9,7 @@ import regex
 from studio.dialog.markup import Row
 from studio.dialog.model import MAX_SPEAKERS, check_line_count
 from studio.dialog.reading.form import Explanation, Form
-from studio.dialog.reading.forms.script import explain_rows
+from studio.dialog.reading.forms.colon_names import explain_rows
 from studio.dialog.reading.lexer import Source
 
 _ALIAS = regex.compile(r"<sub\s+alias\s*=\s*[\"'](?P<alias>[^\"'<>]*)[\"']\s*>[^<>]*</sub>")

@@ -7,10 +7,10 @@ from itertools import pairwise
 import regex
 
 from studio.dialog.directions import write_direction
-from studio.dialog.formats.tables import Role, role_of
 from studio.dialog.model import check_line_count
 from studio.dialog.reading.form import Explanation, Form, read_source
 from studio.dialog.reading.lexer import Source
+from studio.dialog.reading.tables import Role, role_of
 
 _SAID = (Role.SPEAKER, Role.TEXT, Role.DIRECTION)
 _KEY = regex.compile(r"\s*(?P<item>-\s+)?(?P<key>[A-Za-z_ ]{2,30}):(?:\s+(?P<value>\S.*))?\s*")

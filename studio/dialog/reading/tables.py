@@ -21,7 +21,6 @@ from studio.dialog.attributes import (
     write_attributes,
 )
 from studio.dialog.directions import word_set, write_direction
-from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import (
     LANGUAGE_CODES,
     MAX_LINES,
@@ -40,6 +39,7 @@ from studio.dialog.model import (
     with_place,
 )
 from studio.dialog.planning import FILE_NAME, LINE_ID, MAX_DURATION, VOICE
+from studio.dialog.reading.building import DialogBuilder, ImportNotices
 from studio.dialog.script import parse_header
 from studio.dialog.tags import cut_pauses
 from studio.errors import ScriptError

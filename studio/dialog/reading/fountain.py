@@ -23,8 +23,6 @@ from studio.dialog.attributes import (
     write_audio_path,
 )
 from studio.dialog.directions import write_direction
-from studio.dialog.formats.building import NOT_SPOKEN, DialogBuilder, ImportNotices
-from studio.dialog.formats.encoding import MAX_FILLED_ROWS, check_row_count
 from studio.dialog.model import (
     MAX_NAME_CHARS,
     Audio,
@@ -41,6 +39,8 @@ from studio.dialog.model import (
     with_place,
 )
 from studio.dialog.planning import DUAL
+from studio.dialog.reading.building import NOT_SPOKEN, DialogBuilder, ImportNotices
+from studio.dialog.reading.encoding import MAX_FILLED_ROWS, check_row_count
 from studio.dialog.script import is_said_so
 from studio.dialog.tags import DEFAULT_PAUSE_S, SOUND_TAGS, leading_pauses, sound_name, write_pause
 from studio.errors import NameRejected, ScriptError
@@ -478,16 +478,16 @@ def read_own_fountain(
     """
     if not text.endswith("\n") or _THREE_ROWS.search(text):  # as in most from elsewhere
         return None
-    told = ImportNotices()
+    notices = ImportNotices()
     try:
-        read = read_fountain(text, told, narrator=None)
+        read = read_fountain(text, notices, narrator=None)
         if write_fountain(read.parsed.dialog) != text:
             return None
     except (ScriptError, NameRejected):
         return None
     if narrator:
         return read_fountain(text, remarks, narrator=narrator)
-    remarks.absorb(told)
+    remarks.absorb(notices)
     return read
 
 

@@ -8,7 +8,7 @@ import regex
 
 from studio.dialog.model import name_key
 from studio.dialog.reading.form import Explanation, Form
-from studio.dialog.reading.forms.script import explain_rows
+from studio.dialog.reading.forms.colon_names import explain_rows
 from studio.dialog.reading.lexer import Source
 
 _FEWEST_NAMES = 2
