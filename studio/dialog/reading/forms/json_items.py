@@ -88,25 +88,27 @@ def _name_all(items: list[object], remarks: ImportNotices) -> Iterator[object]:
     """Items with the last speaker where none is given: a recogniser leaves out whom it doubts."""
     last = FIRST_SPEAKER
     for number, item in enumerate(items, start=1):
-        is_said = isinstance(item, dict) and "type" not in item
-        if isinstance(item, dict) and is_said:
-            keys = list(map(str, item))
-            column = assign(keys).get(Role.SPEAKER)
-            named = item[keys[column]] if column is not None else None
+        if isinstance(item, dict) and "type" not in item:
+            for key in item:  # without a generator, as there may be 20,000 items
+                if role_of(key) is Role.SPEAKER:
+                    break
+            else:
+                key = "speaker"
+            named = item.get(key)
             if named is None or named == "":
                 remarks.add(NO_NAME.format(last), number)
-                item = {**item, keys[column] if column is not None else "speaker": last}
+                item = {**item, key: last}
+            elif isinstance(named, str):
+                last = named
             else:
-                last = f"Speaker {named}" if isinstance(named, int) else str(named)
-                item = {**item, keys[column or 0]: last}
+                item = {**item, key: (last := f"Speaker {named}")}
         yield item
 
 
 def _find_items(held: dict[str, Any], depth: int) -> Iterator[object]:
     lists = [value for value in held.values() if isinstance(value, list)]
-    if not lists and depth:  # as `results` holds the lists of Deepgram and AWS
-        for one in held.values():
-            yield from _find_items(one, depth - 1) if isinstance(one, dict) else ()
+    if depth and isinstance(inner := held.get("results"), dict):  # as of Deepgram and AWS
+        yield from _find_items(inner, depth - 1)
     known = next((held[key] for key in _LISTS if isinstance(held.get(key), list)), None)
     for one in [known] if known is not None else lists:
         for item in one:
