@@ -164,7 +164,8 @@ def _read_own(
     ):
         return Imported(own.parsed.dialog, own.parsed.notices, suffix, unspoken=own.unspoken)
     is_script = suffix in (None, Format.SCRIPT) and options.narrator is None
-    if not is_script or _TIMED_TURN.search(text) or not (script := read_own_script(text)):
+    is_timed = ("[" in text or "(" in text) and _TIMED_TURN.search(text) is not None
+    if not is_script or is_timed or not (script := read_own_script(text)):
         return None
     title = _shorten_title(_find_title(script.dialog))
     return Imported(script.dialog, script.notices, Format.SCRIPT, title)
