@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -15,7 +16,13 @@ from studio.dialog.attributes import (
     write_attributes,
     write_audio_path,
 )
-from studio.dialog.directions import CUE_WORDS, begins_direction, is_direction, write_direction
+from studio.dialog.directions import (
+    CUE_WORDS,
+    begins_direction,
+    is_direction,
+    word_set,
+    write_direction,
+)
 from studio.dialog.markup import strip_markup
 from studio.dialog.model import (
     MAX_LINE_CHARS,
@@ -287,7 +294,9 @@ def write_script(dialog: Dialog) -> str:
 
 
 def read_own_script(text: str) -> ParsedScript | None:
-    """Read what `write_script` wrote, as it is; None for other text."""
+    """Read what `write_script` wrote, as it is, or rows of `Name: words`; None for other text."""
+    if _is_plain(text):
+        return parse_script(text)
     whole = text.rstrip("\n") + "\n"
     rows = whole[: whole.rfind("\n", 0, _FIRST_CHARS) + 1].splitlines(keepends=True)
     begun = "".join(rows[:_FIRST_ROWS])
@@ -297,6 +306,34 @@ def read_own_script(text: str) -> ParsedScript | None:
             parsed = parse_script(text)
             return parsed if write_script(parsed.dialog) == whole else None
     return None
+
+
+# Whatever another form than `Name: words` has: brackets, markup, columns, further line breaks.
+_SIGNS = re.compile(
+    r"[*_`~\[\](){}<>|\\「『（【：\x00-\x09\x0b-\x1f\x7f-\xa0\u200b-\u200f\u2028\u2029\u2060\ufeff]"
+)
+_PLAIN_NAME = regex.compile(r"\p{L}[\p{L}\p{N} '’.-]*")
+_REMARKS = word_set("count time length instruction instructions copyright")
+"""A word of what a model says about a script, such as “Word count: 80”."""
+
+
+def _is_plain(text: str) -> bool:
+    """Whether all rows are `Name: words` without a sign that any other form of text has."""
+    if _SIGNS.search(text):
+        return False
+    names = set()
+    for row in text.split("\n"):
+        if row:
+            name, _, words = row.partition(": ")
+            if not words or words.isspace():
+                return False
+            names.add(name)
+    return all(map(_is_plain_name, names))
+
+
+def _is_plain_name(name: str) -> bool:
+    is_name = _PLAIN_NAME.fullmatch(name) is not None and _plain_name(name) is not None
+    return is_name and _REMARKS.isdisjoint(name.casefold().split())
 
 
 def number_rows(dialog: Dialog) -> Dialog:

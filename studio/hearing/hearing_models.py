@@ -18,10 +18,18 @@ from studio.engine.model_pool import ModelPool
 from studio.engine.weight_downloads import WeightDownloads
 from studio.errors import Cancelled, ModelUnavailable, SettingError
 from studio.hearing.listeners import Denoiser, Listener, VoiceEmbedder
-from studio.hearing.model_catalogue import HEARING_MODELS, HearingModel, Purpose
+from studio.hearing.model_catalogue import (
+    HEARING_MODELS,
+    WHISPER_FAMILY,
+    HearingModel,
+    Purpose,
+    lacks_package,
+)
 from studio.hearing.recognition import (
     Recogniser,
+    SherpaRecogniser,
     Transcript,
+    WhisperRecogniser,
     identify_language,
     lower_priority,
 )
@@ -31,7 +39,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LISTENERS: Mapping[Purpose, type[Listener]] = {
-    Purpose.WORDS: Recogniser,
+    Purpose.WORDS: SherpaRecogniser,
     Purpose.VOICES: VoiceEmbedder,
     Purpose.NOISE: Denoiser,
 }
@@ -39,6 +47,8 @@ _LISTENERS: Mapping[Purpose, type[Listener]] = {
 
 def create_listener(model: HearingModel) -> Listener:
     """What runs a model of the catalogue; loads nothing yet."""
+    if model.family == WHISPER_FAMILY:
+        return WhisperRecogniser(model)
     return _LISTENERS[model.purpose](model)
 
 
@@ -87,7 +97,7 @@ class HearingModels:
         Cheap: asks no network and reads no weights.
         """
         fitting = (one for one in self.catalogue.values() if one.knows(language))
-        return next((one for one in fitting if find_folders(one)), None)
+        return next((one for one in fitting if find_folders(one) and not lacks_package(one)), None)
 
     def transcribe(
         self,
@@ -100,7 +110,7 @@ class HearingModels:
 
         Args:
             clip: Of any rate and length.
-            language: The BCP-47 code of what should be said; chooses the recogniser.
+            language: The BCP-47 code of what should be said; chooses the recogniser, and tells it.
             cancelled: Polled while it waits and between pieces of half a minute.
 
         Raises:
@@ -114,7 +124,7 @@ class HearingModels:
             )
 
         def work(one: Listener) -> Transcript:
-            return cast("Recogniser", one).transcribe(clip, cancelled)
+            return cast("Recogniser", one).transcribe(clip, language, cancelled)
 
         return self._running_loop().run(self._lend(model.name, work, self._thread))
 
@@ -124,8 +134,9 @@ class HearingModels:
         Raises:
             Cancelled: This was closed.
         """
-        models = (one for one in self.catalogue.values() if one.family == "whisper")
-        model = next((one for one in models if find_folders(one)), None)
+        families = (WHISPER_FAMILY, "whisper")
+        models = (one for one in self.catalogue.values() if one.family in families)
+        model = next((one for one in models if find_folders(one) and not lacks_package(one)), None)
         if model is None:
             return None
         try:

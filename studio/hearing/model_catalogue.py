@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any
 
 from studio.backends.base import WeightSource
@@ -36,7 +37,7 @@ class HearingModel:
         title: For people.
         purpose: What it listens for.
         family: A recogniser's as in the name of sherpa-onnx's constructor,
-            `OfflineRecognizer.from_…`.
+            `OfflineRecognizer.from_…`, or `faster_whisper`.
         summary: One sentence.
         languages: BCP-47 codes of what a recogniser understands.
         code_licence: Of the model's own code, as SPDX names it.
@@ -65,6 +66,21 @@ class HearingModel:
         if self.purpose is not Purpose.WORDS:
             return False
         return language is None or language.split("-")[0].casefold() in self.languages
+
+
+WHISPER_FAMILY = "faster_whisper"
+
+
+def lacks_package(model: HearingModel) -> str | None:
+    """The package that a model lacks here, as a sentence with the remedy; None if it has it."""
+    if model.family != WHISPER_FAMILY:
+        return DownloadableModel(model).unavailable()
+    if find_spec(WHISPER_FAMILY) is not None:
+        return None
+    return f"{model.title} needs the package faster-whisper. Install it with: {_REMEDY}"
+
+
+_REMEDY = "pip install faster-whisper"
 
 
 def _read_models() -> dict[str, HearingModel]:
@@ -97,7 +113,8 @@ def describe_models(catalogue: Mapping[str, HearingModel]) -> list[dict[str, Any
     found: list[dict[str, Any]] = []
     taken: set[str] = set()
     for model in catalogue.values():
-        known = model.languages if find_folders(model) else ()
+        is_here = find_folders(model) and not lacks_package(model)
+        known = model.languages if is_here else ()
         used = [code for code in known if code not in taken]
         taken.update(used)
         found.append(_describe(model) | {"used_for": used})
@@ -111,7 +128,7 @@ def _describe(model: HearingModel) -> dict[str, Any]:
         "title": model.title,
         "purpose": model.purpose,
         "summary": model.summary,
-        "reason": weights.unavailable(),
+        "reason": lacks_package(model),
         "to_fetch": weights.to_fetch(),
         "languages": list(model.languages),
         "word_times": model.word_times,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,26 +22,10 @@ Path = npt.NDArray[np.float64]
 _Costs = npt.NDArray[np.float32]
 
 
-_BLOCK_ROWS = 10_000
 _ROWS_AT_ONCE = 32  # whose distances are found by one product, which take 200 kB
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PacedWarp:
-    """What a take says when.
-
-    Attributes:
-        path: The frame of the reading that each frame of the take says, [take frames].
-        pace: Frames of the reading that are said in one of the take, pauses apart.
-        distances: From each frame of the take to what it says, [take frames].
-    """
-
-    path: Path
-    pace: float
-    distances: Frames
-
-
-def warp_at_any_pace(take: Frames, reading: Frames, pauses: npt.NDArray[np.bool_]) -> PacedWarp:
+def warp_at_any_pace(take: Frames, reading: Frames, pauses: npt.NDArray[np.bool_]) -> Path:
     """As `warp`, of a reading that is brought to the pace of the take.
 
     A first warp, to which any pace is as good as another, finds the pace; the second holds to it.
@@ -58,15 +41,7 @@ def warp_at_any_pace(take: Frames, reading: Frames, pauses: npt.NDArray[np.bool_
     paced += following
     del following
     path = warp(take, paced, pauses[np.rint(at).astype(np.int64)], _STEADY)
-    return PacedWarp(at[path], pace, _measure_distances(take, paced, path))
-
-
-def _measure_distances(take: Frames, paced: Frames, path: npt.NDArray[np.int64]) -> Frames:
-    distances = np.empty(len(take), dtype=np.float32)
-    for first in range(0, len(take), _BLOCK_ROWS):
-        rows = slice(first, first + _BLOCK_ROWS)
-        distances[rows] = np.linalg.norm(take[rows] - paced[path[rows]], axis=1)
-    return distances
+    return at[path]
 
 
 def _measure_pace(path: npt.NDArray[np.int64], pauses: npt.NDArray[np.bool_]) -> float:

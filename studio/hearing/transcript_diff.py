@@ -1,17 +1,19 @@
 """What was said against what was to be said: missing, extra, repeated and replaced words.
 
-Words are compared by their sound and by their letters, whichever is nearer, so that neither a
-number in digits nor a name that a recogniser spells its own way is a difference. eSpeak NG reads
-both sides, numbers and abbreviations too, in the language of the line.
+Both sides are said in words first. These are compared by their sound, as eSpeak NG reads them, and
+by their letters, whichever is nearer: a name that a recogniser spells its own way is no difference.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import accumulate
 
 from studio.backends.espeak.espeak_voices import language_of_text
+from studio.dialog.spoken import say
 from studio.hearing.recognition import RecognisedWord, Transcript
 from studio.hearing.word_comparison import NEAR, Comparison, Step, align
 from studio.hearing.word_sounds import ReadSounds
@@ -53,6 +55,11 @@ class WordMark:
     end_s: float | None = None
 
 
+_SURE = 0.4
+"""Of a recogniser that says how probable each word is, less is a guess. In its guesses it mishears
+good takes; where a word is missing those beside it are judged, as the sound there fits neither."""
+
+_LONGEST_WORD = 200  # characters; of more nobody asks how they sound
 _UNLIKE_SHARE = 0.6
 _UNLIKE_WORDS = 4
 
@@ -78,52 +85,33 @@ def compare_transcript(
         In order of the text; one of `UNLIKE` alone where most of it is something else. Nothing
         where the text has no words.
     """
-    heard = hear(text, transcript, language=language, read_sounds=read_sounds, pronounce=pronounce)
-    return find_marks(heard)
+    language = language or language_of_text(text)
+    written = read_written(text, language, pronounce)
+    said, times, probabilities = _read_said(transcript.words, language)
+    spellings = {one for unit in (*written, *said) for one in unit.spellings}
+    spellings |= {word for one in spellings for word in one.split()}
+    spellings = {one for one in spellings if len(one) <= _LONGEST_WORD}
+    words = Comparison(written, said, read_sounds(spellings, language) if read_sounds else {})
+    return _find_marks(_Diff(text, transcript, words, align(words), times, probabilities))
 
 
 _Times = list[tuple[float | None, float | None]]
+_Probabilities = list[float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class TranscriptDiff:
-    """The words of a text, and what a recogniser heard for each.
-
-    Attributes:
-        text: As it is written.
-        transcript: What was heard.
-        words: Of both.
-        steps: What was heard for which words, in order.
-        times: When each heard word is said.
-    """
+class _Diff:
+    """The words of a text, and what was heard for each: when, and how probable that is."""
 
     text: str
     transcript: Transcript
     words: Comparison
     steps: Sequence[Step]
     times: _Times
+    probabilities: _Probabilities
 
 
-def hear(
-    text: str,
-    transcript: Transcript,
-    *,
-    language: str | None = None,
-    read_sounds: ReadSounds | None = None,
-    pronounce: Callable[[str], str] = lambda text: text,
-) -> TranscriptDiff:
-    """Compare what was recognised with a text, as `compare_transcript`."""
-    language = language or language_of_text(text)
-    written = read_written(text, language, pronounce)
-    said, times = _read_said(transcript.words, language)
-    spellings = {one for unit in (*written, *said) for one in unit.spellings}
-    spellings |= {word for one in spellings for word in one.split()}
-    words = Comparison(written, said, read_sounds(spellings, language) if read_sounds else {})
-    return TranscriptDiff(text, transcript, words, align(words), times)
-
-
-def find_marks(heard: TranscriptDiff) -> tuple[WordMark, ...]:
-    """The marks of a text, as `compare_transcript`."""
+def _find_marks(heard: _Diff) -> tuple[WordMark, ...]:
     needed = [unit for unit in heard.words.written if not unit.is_optional]
     if not needed:
         return ()
@@ -133,10 +121,10 @@ def find_marks(heard: TranscriptDiff) -> tuple[WordMark, ...]:
         recognised = heard.transcript.text if heard.times else ""
         text = heard.text.strip()
         return (WordMark(MarkKind.UNLIKE, start, end, text, recognised, start_s, end_s),)
-    return tuple(_merge(_iter_marks(heard.words, heard.steps, heard.times)))
+    return tuple(_merge(_iter_marks(heard)))
 
 
-def _is_unlike(heard: TranscriptDiff, n_needed: int) -> bool:
+def _is_unlike(heard: _Diff, n_needed: int) -> bool:
     """Whether most of what was said is something else."""
     written = heard.words.written
     wrong = sum(
@@ -149,42 +137,51 @@ def _is_unlike(heard: TranscriptDiff, n_needed: int) -> bool:
     return wrong >= _UNLIKE_WORDS and wrong > _UNLIKE_SHARE * n_needed
 
 
-def _read_said(words: Sequence[RecognisedWord], language: str) -> tuple[list[WordUnit], _Times]:
-    """The words of a transcript, and when each is said."""
-    units, times = [], []
-    for word in words:
-        for unit in read_text(word.text, language):
-            if not unit.is_optional:
-                units.append(unit)
-                times.append((word.start_s, word.end_s))
-    return units, times
+def _read_said(
+    words: Sequence[RecognisedWord], language: str
+) -> tuple[list[WordUnit], _Times, _Probabilities]:
+    """The words of a transcript, when each is said, and how probable each is."""
+    starts = [0, *accumulate(len(word.text) + 1 for word in words)]
+    spoken = say(" ".join(word.text for word in words), language)
+    units = [unit for unit in read_text(spoken.text, language) if not unit.is_optional]
+    places = (spoken.find_written(unit.start, unit.end)[0] for unit in units)
+    owners = [words[bisect_right(starts, place) - 1] for place in places]
+    times = [(word.start_s, word.end_s) for word in owners]
+    probabilities = [word.probability for word in owners]
+    return units, times, probabilities
 
 
-def _iter_marks(
-    words: Comparison, steps: Sequence[Step], times: _Times
-) -> Iterator[WordMark | None]:
-    """A mark for each step that has one, else None."""
+def _iter_marks(heard: _Diff) -> Iterator[WordMark | None]:
+    """A mark for each step that has one of which the recogniser is sure, else None."""
     place = 0
-    for step, n_extra in _group_extra(steps):
-        units = words.written[step.written : step.written + max(step.n_written, 1)]
-        if not step.n_written:
-            mark = _mark_extra(words, step, n_extra, place, times)
-            is_fragment = len(mark.recognised) == 1 and mark.recognised != mark.written.casefold()
-            yield None if is_fragment else mark
-            continue
-        place = units[step.n_written - 1].end
-        said = words.said[step.said : step.said + step.n_said]
-        is_doubled = step.n_written == step.n_said == 1 and words.is_doubled(units, said)
-        is_fine = words.is_near(step) if step.n_said else units[0].is_optional
-        if is_fine and not is_doubled:
-            yield None
-            continue
-        kind = MarkKind.REPLACED if step.n_said else MarkKind.MISSING
-        if is_doubled:
-            kind = MarkKind.REPEATED
-        span = _span(times, step.said, step.n_said)
-        recognised = " ".join(one.text for one in said)
-        yield WordMark(kind, units[0].start, place, units[0].text, recognised, *span)
+    for step, n_extra in _group_extra(heard.steps):
+        units = heard.words.written[step.written : step.written + step.n_written]
+        mark = _mark_step(heard, step, units) if units else _mark_extra(heard, step, n_extra, place)
+        place = units[-1].end if units else place
+        yield mark if mark and _is_sure(heard, step, n_extra) else None
+
+
+def _mark_step(heard: _Diff, step: Step, units: Sequence[WordUnit]) -> WordMark | None:
+    """The mark of words of the text, if what was said for them isn't them."""
+    words = heard.words
+    said = words.said[step.said : step.said + step.n_said]
+    is_doubled = step.n_written == step.n_said == 1 and words.is_doubled(units, said)
+    is_fine = words.is_near(step) if step.n_said else units[0].is_optional
+    if is_fine and not is_doubled:
+        return None
+    kind = MarkKind.REPLACED if step.n_said else MarkKind.MISSING
+    kind = MarkKind.REPEATED if is_doubled else kind
+    recognised = " ".join(one.text for one in said)
+    span = _span(heard.times, step.said, step.n_said)
+    return WordMark(kind, units[0].start, units[-1].end, units[0].text, recognised, *span)
+
+
+def _is_sure(heard: _Diff, step: Step, n_extra: int) -> bool:
+    """Whether the recogniser is sure of what it heard in a place; of a gap, beside it."""
+    first, end = step.said, step.said + (step.n_said if step.n_written else n_extra)
+    if first == end:
+        first, end = max(0, first - 1), end + 1
+    return all(one is None or one >= _SURE for one in heard.probabilities[first:end])
 
 
 def _group_extra(steps: Sequence[Step]) -> list[tuple[Step, int]]:
@@ -198,17 +195,21 @@ def _group_extra(steps: Sequence[Step]) -> list[tuple[Step, int]]:
     return grouped
 
 
-def _mark_extra(words: Comparison, step: Step, count: int, place: int, times: _Times) -> WordMark:
-    """A mark of extra words, or of the words that they repeat."""
-    first, said = step.said, words.said
-    recognised = " ".join(one.text for one in said[first : first + count])
-    span = _span(times, first, count)
+def _mark_extra(heard: _Diff, step: Step, count: int, place: int) -> WordMark | None:
+    """A mark of extra words, or of the words that they repeat; none of a fragment."""
+    words, first = heard.words, step.said
+    recognised = " ".join(one.text for one in words.said[first : first + count])
+    span = _span(heard.times, first, count)
     begins = _find_repeated(words, first, count)
     if begins is None:
-        return WordMark(MarkKind.EXTRA, place, place, "", recognised, *span)
+        is_fragment = len(recognised) == 1
+        extra = WordMark(MarkKind.EXTRA, place, place, "", recognised, *span)
+        return None if is_fragment else extra
     at = max(0, step.written - (first - begins))
     repeated = words.written[at : at + count]
     written = " ".join(one.text for one in repeated)
+    if len(recognised) == 1 and recognised != written.casefold():
+        return None
     return WordMark(
         MarkKind.REPEATED, repeated[0].start, repeated[-1].end, written, recognised, *span
     )

@@ -27,7 +27,7 @@ from studio.backends.espeak.worker_pool import TimedSpeech
 from studio.errors import ModelUnavailable, SpeechFailed, StorageFailed
 from studio.hearing.draft_reading import DraftReader, DraftReading, DraftSpeech, build_reading
 from studio.hearing.reference_reading import ReferenceReader
-from studio.hearing.word_times import Alignment, PhonemeTime, WordFit, WordTime, align_samples
+from studio.hearing.word_times import Alignment, PhonemeTime, WordTime, align_samples
 from studio.storage.guarded_child import build_child_environment
 
 IDLE_S = 60.0
@@ -112,7 +112,6 @@ class WordAligner:
         return Alignment(
             tuple(WordTime(**one) for one in answer["words"]),
             tuple(PhonemeTime(**one) for one in answer["phonemes"]),
-            tuple(WordFit(**one) for one in answer["fits"]),
         )
 
     def close(self) -> None:

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from cachetools import LRUCache
-
 from studio.audio.clip import Clip
-from studio.errors import AudioRejected, StudioError
+from studio.errors import AudioRejected
 from studio.hearing.hearing_models import HearingModels
-from studio.hearing.mark_weighing import find_suspects, weigh_suspects
-from studio.hearing.recognition import Transcript, lower_priority
-from studio.hearing.transcript_diff import MarkKind, TranscriptDiff, WordMark, hear
-from studio.hearing.word_aligner import WordAligner
+from studio.hearing.recognition import lower_priority
+from studio.hearing.transcript_diff import MarkKind, WordMark, compare_transcript
 from studio.hearing.word_sounds import EspeakSounds
 from studio.hearing.word_spelling import has_words
-from studio.hearing.word_times import WordFit
 from studio.quality.checks import ExpectedSpeech, IssueKind, QualityIssue
 
 log = logging.getLogger(__name__)
 
 _SHOWN_CHARS = 80
-_KEPT_READINGS = 64  # of which a line's tries, and the faults of a judgement, share one
-_MOST_WEIGHED_CHARS = 6_000  # six minutes, which would be recognised twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +57,9 @@ class ExpectedText:
 class WordChecker:
     """Checks takes with the recognisers of this machine; from any thread."""
 
-    def __init__(self, recognisers: HearingModels, aligner: WordAligner | None = None) -> None:
+    def __init__(self, recognisers: HearingModels) -> None:
         self._recognisers = recognisers
-        self._aligner = aligner
         self._sounds = EspeakSounds()
-        self._lock = threading.Lock()  # guards the table
-        # What recognisers heard in readings, by recogniser, text and language.
-        self._readings: LRUCache[tuple[str, str, str | None], Transcript] = LRUCache(_KEPT_READINGS)
 
     @property
     def is_able(self) -> bool:
@@ -93,57 +82,14 @@ class WordChecker:
             transcript = self._recognisers.transcribe(clip, spoken.language, cancelled=cancelled)
         except AudioRejected as error:
             return WordCheck("", model.name, note=str(error))
-        heard = self._hear(spoken, transcript)
-        suspects = find_suspects(heard)
-        reading = self._hear_reading(spoken, model.name, cancelled) if suspects else None
-        if reading is None:
-            marks = tuple(one.mark for one in suspects if not one.is_hint)
-        else:
-            marks = weigh_suspects(suspects, heard, reading, self._measure_fits(clip, spoken))
-        return WordCheck(transcript.text, model.name, tuple(map(build_issue, marks)))
-
-    def _hear(self, spoken: ExpectedText, transcript: Transcript) -> TranscriptDiff:
-        return hear(
+        marks = compare_transcript(
             spoken.text,
             transcript,
             language=spoken.language,
             read_sounds=self._sounds,
             pronounce=spoken.pronounce,
         )
-
-    def _hear_reading(
-        self, spoken: ExpectedText, recogniser: str, cancelled: Callable[[], bool]
-    ) -> TranscriptDiff | None:
-        """What the recogniser hears in the draft voice's reading; None where that can't read."""
-        said = spoken.pronounce(spoken.text)
-        if len(said) > _MOST_WEIGHED_CHARS:
-            return None
-        key = (recogniser, said, spoken.language)
-        with self._lock:
-            transcript = self._readings.get(key)
-        if transcript is None:
-            clip = self._aligner.readings.read(said, spoken.language) if self._aligner else None
-            if clip is None:
-                return None
-            try:
-                transcript = self._recognisers.transcribe(
-                    clip, spoken.language, cancelled=cancelled
-                )
-            except AudioRejected:
-                return None
-            with self._lock:
-                self._readings[key] = transcript
-        return self._hear(spoken, transcript)
-
-    def _measure_fits(self, clip: Clip, spoken: ExpectedText) -> Sequence[WordFit]:
-        """How well the take fits the reading; by offsets, which a pronunciation would move."""
-        if self._aligner is None or spoken.pronounce(spoken.text) != spoken.text:
-            return ()
-        try:
-            return self._aligner.align(clip, spoken.text, spoken.language).fits
-        except StudioError as error:
-            log.info("the words of a take are weighed by what is heard alone: %s", error)
-            return ()
+        return WordCheck(transcript.text, model.name, tuple(map(build_issue, marks)))
 
     def find_issues(self, clip: Clip, said: ExpectedSpeech) -> tuple[QualityIssue, ...]:
         """The quality issues of a take's words; none where nobody can recognise them."""

@@ -85,31 +85,10 @@ def _levenshtein() -> ModuleType:
     return Levenshtein
 
 
-def count_letter_edits(one: str, other: str) -> int:
-    """How many letters have to be left out, put in or exchanged."""
-    edits: int = _levenshtein().distance(one, other)
-    return edits
-
-
 def find_opcodes(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
     """Where both begin and end in turn, alike and different, by the fewest words to be changed."""
     for edit in _levenshtein().opcodes(one, other):
         yield edit.src_start, edit.src_end, edit.dest_start, edit.dest_end
-
-
-def find_places(text: str, heard: str, places: Sequence[int]) -> list[int]:
-    """The places of a heard text that belong to places of the text, by the fewest edits."""
-    found = [0] * (len(text) + 1)
-    for edit in _levenshtein().opcodes(text, heard):
-        for at in range(edit.src_start, edit.src_end):
-            beyond = 0 if edit.tag == "delete" else at + 1 - edit.src_start
-            found[at + 1] = edit.dest_start + beyond
-    return [found[place] for place in places]
-
-
-def find_letters_of(text: str) -> str:
-    """The letters and digits of a text, folded."""
-    return NO_LETTER.sub("", text).casefold()
 
 
 @lru_cache(maxsize=65_536)

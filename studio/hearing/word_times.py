@@ -13,10 +13,8 @@ from pydantic_core import core_schema
 
 from studio.audio.clip import Clip, Pcm16, Samples
 from studio.hearing.cepstra import STEP_S, compute_cepstra, measure_mel_power, measure_noise
-from studio.hearing.draft_reading import DraftReader, DraftReading, ReadWord
-from studio.hearing.time_warp import PacedWarp, Path, warp_at_any_pace
-
-_SHORTEST_READ_S = 0.03  # a shorter word's length says nothing
+from studio.hearing.draft_reading import DraftReader, DraftReading
+from studio.hearing.time_warp import Path, warp_at_any_pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +46,11 @@ class PhonemeTime:
 
 
 @dataclass(frozen=True, slots=True)
-class WordFit:
-    """How well a place of a take fits the reading of the word to which it is aligned.
-
-    Attributes:
-        start: Offset of the word's first character in the text.
-        end: Offset of the character after its last.
-        length: How long it is, of what it takes in the reading at the pace of the take.
-        distance: How far it sounds from the reading, of the take's median.
-    """
-
-    start: int
-    end: int
-    length: float
-    distance: float
-
-
-@dataclass(frozen=True, slots=True)
 class Alignment:
-    """The words and phonemes of a take, in order, and how well each word fits."""
+    """The words and phonemes of a take, in order."""
 
     words: tuple[WordTime, ...] = ()
     phonemes: tuple[PhonemeTime, ...] = ()
-    fits: tuple[WordFit, ...] = ()
 
     def moved(self, by_s: float, *, pace: float = 1.0) -> Alignment:
         """The same, spoken `pace` times as fast and then moved; times to the millisecond."""
@@ -87,7 +67,6 @@ class Alignment:
                 replace(one, start_s=place(one.start_s), end_s=place(one.end_s))
                 for one in self.phonemes
             ),
-            self.fits,
         )
 
 
@@ -126,8 +105,8 @@ def align_samples(
         return Alignment()
     power = measure_mel_power(samples, rate_hz)
     read = compute_cepstra(reading.power, noise=measure_noise(power))
-    warp = warp_at_any_pace(compute_cepstra(power), read, reading.pauses)
-    times = _Times(warp.path, len(samples) / rate_hz)
+    path = warp_at_any_pace(compute_cepstra(power), read, reading.pauses)
+    times = _Times(path, len(samples) / rate_hz)
     return Alignment(
         tuple(
             WordTime(
@@ -143,19 +122,7 @@ def align_samples(
             PhonemeTime(one.ipa, times.at(one.first_frame), times.at(one.end_frame))
             for one in reading.phonemes
         ),
-        tuple(_measure_fits(reading.words, times, warp)),
     )
-
-
-def _measure_fits(words: Sequence[ReadWord], times: _Times, warp: PacedWarp) -> Iterator[WordFit]:
-    usual = max(1e-6, float(np.median(warp.distances)))
-    for word in words:
-        start_s, end_s = times.at(word.first_frame), times.at(word.end_frame)
-        first = min(round(start_s / STEP_S), len(warp.distances) - 1)
-        there = warp.distances[first : max(first + 1, round(end_s / STEP_S))]
-        read_s = max(_SHORTEST_READ_S, (word.end_frame - word.first_frame) * STEP_S)
-        length = (end_s - start_s) * warp.pace / read_s
-        yield WordFit(word.start, word.end, round(length, 3), round(float(there.mean()) / usual, 3))
 
 
 class _Times:

@@ -239,7 +239,7 @@ class Projects:
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="takes")
         self._timer = WordTimer(aligner) if aligner is not None else None
         self._checks = CheckQueue()
-        self._checker = WordChecker(recognisers, aligner) if recognisers else None
+        self._checker = WordChecker(recognisers) if recognisers else None
         self._deps = ProjectDeps(
             engine,
             library,

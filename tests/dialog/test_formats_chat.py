@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from growth import assert_linear
 
-from studio.dialog.formats.chat import is_chat
 from studio.dialog.formats.dialog_file import import_dialog, read_dialog_text
 from studio.dialog.model import Speech
+from studio.dialog.reading.forms.chat import find_chat
 
 SAID = [("Mara", "Are you up?"), ("Tomas", "Since five.")]
 CHATS = {
@@ -77,7 +77,7 @@ def test_a_chat_is_read_by_its_names(chat):
 
 @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
 def test_what_is_no_chat_stays_what_it_is(text):
-    assert not is_chat(text)
+    assert find_chat(text) is None
 
 
 @pytest.mark.parametrize("stamp", STAMPS)
@@ -90,7 +90,7 @@ def test_a_copied_chat_is_read_whatever_the_order_of_date_and_time(stamp):
 
 def test_one_copied_message_is_enough():
     assert _spoken("[10:02, 09/03/2024] Mara: Are you up?") == SAID[:1]
-    assert not is_chat("[10:02] Mara: Are you up?")
+    assert find_chat("[10:02] Mara: Are you up?") is None
 
 
 def test_it_is_told_once():
@@ -119,4 +119,4 @@ def test_another_suffix_says_what_a_file_is():
     ids=["long", "wide", "one word", "dashes"],
 )
 def test_it_is_quick_on_a_large_text(text, size):
-    assert_linear(lambda size: is_chat(text(size)), size)
+    assert_linear(lambda size: find_chat(text(size)), size)

@@ -23,10 +23,10 @@ from pathlib import Path
 import pytest
 import regex
 
-from studio.dialog.formats.building import ImportNotices
 from studio.dialog.formats.dialog_file import Imported, import_dialog
-from studio.dialog.formats.encoding import decode_text
 from studio.dialog.model import Audio, Speech, Unspoken
+from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.encoding import decode_text
 from studio.errors import ScriptError
 
 WORD = regex.compile(r"[\p{L}\p{N}]+")

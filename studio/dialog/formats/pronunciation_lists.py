@@ -11,17 +11,17 @@ from pathlib import PurePath
 import regex
 from pydantic import TypeAdapter
 
-from studio.dialog.formats.building import ImportNotices
-from studio.dialog.formats.encoding import decode_text
-from studio.dialog.formats.tables import (
+from studio.dialog.model import Notice
+from studio.dialog.pronunciation import Pronunciation, check_pronunciation, check_pronunciations
+from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.encoding import decode_text
+from studio.dialog.reading.tables import (
     Row,
     escape_formula,
     likely_delimiter,
     read_rows,
     unescape_formula,
 )
-from studio.dialog.model import Notice
-from studio.dialog.pronunciation import Pronunciation, check_pronunciation, check_pronunciations
 from studio.errors import BadInput, ScriptError
 from studio.storage.disk import read_json
 

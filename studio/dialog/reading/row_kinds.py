@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,12 +17,11 @@ from studio.dialog.directions import (
     word_set,
     write_direction,
 )
-from studio.dialog.formats.building import ImportNotices
 from studio.dialog.markup import Row, strip_markup
-from studio.dialog.model import name_key
+from studio.dialog.model import UnspokenKind, name_key
 from studio.dialog.script import Header, parse_header
 from studio.dialog.tags import SOUND_TAGS, leading_pauses, sound_name
-from studio.errors import NameRejected, ScriptError
+from studio.errors import NameRejected
 
 
 class PlacedRow(NamedTuple):
@@ -46,10 +45,6 @@ class PlacedRow(NamedTuple):
 
 _SHOWN = "*#([_>-"
 _INVISIBLE = regex.compile(r"\A[\p{Cc}\p{Cf}\s]+")
-_GUTENBERG = regex.compile(
-    r"\*\*\* ?(?P<which>START|END) OF TH(?:E|IS) PROJECT GUTENBERG .*", regex.I
-)
-_PICTURE = "[Illustration"
 _HEADING = regex.compile(
     r"""
       (?:act|acte|scene|scène|chapter|prologue|epilogue|episode|part|segment|section|interlude)\b
@@ -72,6 +67,7 @@ _HEADING = regex.compile(
     | (?:kapitel|teil|chapitre|partie|cap[ií]tulo|capitolo|parte|глава|часть)
       \s(?:\d+|[ivxlc]+)(?:\s?[.:–—-].{0,80})?
     | (?:シーン|場面)\s?\d+.{0,40}
+    | intro | outro | (?:(?:ad|commercial)\s)?break
     | cold\sopen(?:ing)? | teaser | (?:opening|closing|end)\scredits | credits | interval
     | (?:curtain|black-?out|telón|rideau|vorhang|sipario)\.? | dramatis\spersonae\.?
     """,
@@ -88,7 +84,9 @@ _BRACKETED = regex.compile(
 )
 _ORNAMENT = regex.compile(r"[\s*_~—–=-]+|\|[\s|:-]+\|")
 _RULE = regex.compile(r"-{3,}|_{3,}")
-_ROMAN = regex.compile(r"[IVX]{1,5}\.")
+is_numeral = regex.compile(r"[IVX]{1,5}\.").fullmatch
+"""The number of a part: `II.`."""
+
 _BEHIND_ROLE = regex.compile(
     r"(?P<name>\p{Lu}[\p{Lu} .'’-]{1,40}),\s(?P<role>\p{Lu}[\p{Lu}\d &/.,'’-]{1,60})[:：]"
     r"\s*(?P<text>.*)"
@@ -135,7 +133,11 @@ _NOTES = regex.compile(
     r"(?:production|performance|director['’]?s|sound|voice|usage)\snotes?\s*[:：]?",
     regex.IGNORECASE,
 )
-_INSTRUCTS = regex.compile(r"(?:style|voice|audio|tone)\sinstructions?\s*[:：].*", regex.IGNORECASE)
+is_instruction = regex.compile(
+    r"(?:style|voice|audio|tone)\sinstructions?\s*[:：].*", regex.IGNORECASE
+).fullmatch
+"""Tells a model how to speak: `Style instructions: …`."""
+
 _COUNTED = regex.compile(
     r"(?:word\scount|(?:(?:estimated|approximate|total)\s)?(?:run(?:ning)?|reading)\s?(?:time|length))"
     r"\s*[:：].*",
@@ -148,7 +150,9 @@ BROKEN = ""
 
 _AUTHOR = regex.compile(r"(?:(?:[Ww]ritten|[Aa]dapted)\s)?(?:[Bb]y|BY)\s\p{Lu}.{0,60}")
 _TITLED = regex.compile(r"(?:(?:podcast|episode|script|scene|play)\s)?title\s*[:：]\s*", regex.I)
-_BEGINS_TIMED = regex.compile(r"(?:\*\*)?(?:\[|\(?\d{1,2}(?::\d{2}){1,2}\b)")
+is_timed = regex.compile(r"(?:\*\*)?(?:\[|\(?\d{1,2}(?::\d{2}){1,2}\b)").match
+"""Begins with a time, as in a list of chapters: `00:45 The weir`, `[0:45] …`."""
+
 _ASIDE = regex.compile(
     r"(?:(?:director|production|editor|author)['’]?s?\s)?(?P<key>notes?|todo|fixme|setting"
     r"|location|anmerkung|schauplatz|remarque|примечание|место\sдействия|備考|場所|地点)\s*[:：]\s+\S.*",
@@ -168,10 +172,6 @@ _CAST_LIST = regex.compile(
 
 PREFACE_NOTICE = (
     "What a language model says about the script isn't spoken; it stands between the lines:"
-)
-GUTENBERG_NOTICE = (
-    "What Project Gutenberg says about the book, and its marks of pictures, aren't spoken; they "
-    "stand between the lines:"
 )
 ABOUT_NOTICE = "What is said about the script above it isn't spoken; it stands above the lines:"
 TITLE_NOTICE = "The title isn't spoken; a new project is named for it:"
@@ -201,31 +201,6 @@ def number_rows(text: str) -> list[Row]:
         )
         for number, raw in enumerate(text.splitlines(), start=1)
     ]
-
-
-def cut_gutenberg(rows: list[Row], remarks: ImportNotices) -> list[Row]:
-    """A book without the notices and marks of pictures that Project Gutenberg adds to it."""
-    signs = [(idx, row) for idx, (_, row) in enumerate(rows) if row.startswith(("***", _PICTURE))]
-    marks = [(idx, mark["which"]) for idx, row in signs if (mark := _GUTENBERG.match(row))]
-    if not marks and not any(row.startswith(_PICTURE) for _, row in signs):
-        return rows
-    start = next((idx + 1 for idx, which in marks if which.upper() == "START"), 0)
-    end = next((idx for idx, which in marks if which.upper() == "END" and idx >= start), len(rows))
-    book: list[Row] = []
-    left: list[Row] = []
-    is_picture = False
-    for idx, (number, row) in enumerate([*rows, (len(rows) + 1, ".")]):
-        is_book = start <= idx < end
-        is_picture = is_book and (is_picture or row.startswith(_PICTURE))
-        if row and (is_picture or not is_book) and idx < len(rows):
-            left.append((number, row))
-        elif row and left:
-            remarks.set_aside(GUTENBERG_NOTICE, left[0][0], " ".join(row for _, row in left))
-            left = []
-        if is_book:
-            book.append((number, "" if is_picture else row))
-        is_picture = is_picture and not row.endswith("]")
-    return book
 
 
 def find_ruled(rows: list[Row]) -> set[int]:
@@ -364,11 +339,6 @@ def find_surnames(rows: list[Row]) -> dict[str, Header]:
     }
 
 
-def is_numeral(row: str) -> bool:
-    """Whether a row is the number of a part: `II.`."""
-    return _ROMAN.fullmatch(row) is not None
-
-
 def _marked_header(row: str) -> Header | None:
     """A header with how its words are said: `Joss [whispering]: Oh.`, or `RENÉ, riant : Ah !`."""
     if role := _BEHIND_ROLE.fullmatch(row):  # `ORLA QUIST, HOST:` of a broadcast's transcript
@@ -404,20 +374,13 @@ def is_titled(row: str) -> bool:
     return is_short and not (is_cue(row) or is_heading(row))
 
 
-def is_aside(row: str) -> bool:
-    """Whether a row between lines is a remark or a place, such as `NOTE: …` or `SETTING: …`."""
-    return _ASIDE.fullmatch(row) is not None
-
-
-def is_placed(row: str) -> bool:
-    """Whether a row such as `SETTING: the quay` says where the scene is."""
+def kind_of_aside(row: str) -> UnspokenKind | None:
+    """What a row between lines is: a note (`NOTE: …`), action (`SETTING: …`), or neither."""
     found = _ASIDE.fullmatch(row)
-    return found is not None and found["key"].casefold().split()[0] in _PLACES
-
-
-def is_timed(row: str) -> bool:
-    """Whether a row begins with a time, as in a list of chapters: `00:45 The weir`, `[0:45] …`."""
-    return _BEGINS_TIMED.match(row) is not None
+    if found is None:
+        return None
+    is_placed = found["key"].casefold().split()[0] in _PLACES
+    return UnspokenKind.ACTION if is_placed else UnspokenKind.NOTE
 
 
 def is_author(row: str) -> bool:
@@ -449,17 +412,12 @@ def begins_cast_list(row: str) -> bool:
 
 def is_preface(row: str) -> bool:
     """Whether a row may be what a language model says before a script."""
-    return is_instruction(row) or _PREFACE.fullmatch(row) is not None
+    return (is_instruction(row) or _PREFACE.fullmatch(row)) is not None
 
 
 def announces(row: str) -> bool:
     """Whether a preface announces the lines below it: “Here is a short script:”."""
-    return row.endswith((":", "：")) or " following " in row or is_instruction(row)
-
-
-def is_instruction(row: str) -> bool:
-    """Whether a row tells a model how to speak: `Style instructions: …`."""
-    return _INSTRUCTS.fullmatch(row) is not None
+    return row.endswith((":", "：")) or " following " in row or is_instruction(row) is not None
 
 
 def is_farewell(row: str) -> bool:
@@ -503,33 +461,6 @@ def is_ornament(row: str) -> bool:
     return not row[:1].isalnum() and _ORNAMENT.fullmatch(row) is not None
 
 
-def name_headings(rows: list[Row]) -> list[Row]:
-    """Rows with headings that occur again and again as names: `### Mira` above her words."""
-    words = [row.lstrip("# ") if row.startswith("#") else "" for _, row in rows]
-    headings = Counter(one for one in words if one and not is_heading(one))
-    if max(headings.values(), default=0) < _FEWEST_NAMED:
-        return rows
-    filled = [idx for idx, (_, row) in enumerate(rows) if row]
-    named = {
-        idx: (rows[idx][0], f"[{words[idx].strip('[]:')}]")
-        for idx, below in pairwise(filled)
-        if words[idx] in headings
-        and len(words[idx].split()) <= _MOST_NAME_WORDS
-        and _is_words(rows[below][1])
-    }
-    if len(named) < sum(headings.values()) - 1:  # the title has no words below it
-        return rows
-    return [named.get(idx, row) for idx, row in enumerate(rows)]
-
-
-def _is_words(row: str) -> bool:
-    """Whether a row is nothing but words, which a name above them may say."""
-    try:
-        return row[0] not in "#[(*_/\\" and header_of(row) is None
-    except ScriptError:
-        return False
-
-
 def mark_bold_names(rows: list[Row]) -> list[Row]:
     """Rows with a colon where a dash parts names in bold from words: `**Mira** – How long?`."""
     dashed = [idx for idx, (_, row) in enumerate(rows) if "-" in row or "–" in row or "—" in row]
@@ -566,37 +497,3 @@ def key_and_value(row: str) -> tuple[str, str] | None:
     found = _KEYED.fullmatch(row)
     key = found["key"].strip().casefold() if found else ""
     return (key, found["value"]) if found and key.split(" ")[-1] in _ABOUT else None
-
-
-def names_of(rows: list[Row], read_header: Callable[[str], Header | None]) -> Iterator[str]:
-    """The key of each name that begins a row, or is one in bold; `BROKEN` for invalid headers.
-
-    Args:
-        rows: Of the whole text.
-        read_header: `header_of`, which may remember what it has read.
-    """
-    for _, row in rows:
-        if bold := bold_name(row):
-            yield name_key(bold)
-            continue
-        try:
-            header = read_header(row)
-        except ScriptError:
-            yield BROKEN
-            continue
-        if header is not None:
-            yield name_key(header.speaker)
-
-
-def is_prose(rows: list[Row], names: Counter[str]) -> bool:
-    """Whether text has no speakers, or only what looks like a few."""
-    if not names:
-        return not any(is_sound(row) for _, row in rows)
-    first = next((row for _, row in rows if row), "")
-    if BROKEN in names or header_of(first) is not None or max(names.values()) > 1:
-        return False
-    paragraphs = sum(
-        bool(row) and (idx == 0 or not rows[idx - 1][1]) for idx, (_, row) in enumerate(rows)
-    )
-    is_sentence = first.rstrip("”’\"'")[-1:] in (".", "!", "?")
-    return (2 if is_sentence else _FEW_NAMED) * names.total() < paragraphs

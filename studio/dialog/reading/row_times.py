@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import regex
 
-from studio.dialog.formats.building import ImportNotices
-from studio.dialog.formats.row_kinds import is_titled
 from studio.dialog.markup import Row
+from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.row_kinds import is_titled
 
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?"
 _ALONE = regex.compile(rf"\s*[\[(]?{_CLOCK}(?:\s*[-–—]\s*{_CLOCK})?[\])]?\s*")
@@ -88,3 +89,37 @@ def cut_row_times(rows: list[Row], remarks: ImportNotices) -> list[Row]:
 
 def _time_before(row: str) -> regex.Match[str] | None:
     return _BEFORE.fullmatch(row) if row[:1] in _TIME_BEGINS else None
+
+
+_NUMBERED_CUE = regex.compile(r"\(?(?P<number>\d{1,4})[.):]?\s+(?P<row>\S.*)")
+_CUE_BEGINS = frozenset("(0123456789")
+_FEWEST_COUNTED = 3
+_NUMBERS = "The numbers before names and cues aren't spoken; they are left out."
+
+
+def cut_cue_numbers(
+    rows: list[Row], name_of: Callable[[str], str | None], remarks: ImportNotices
+) -> list[Row]:
+    """Rows without the numbers of a radio script's cues: `4. ARTHUR: …`, or `4 FX: …`.
+
+    Unchanged unless they count names and cues up, as “1 Witch” and “2 Witch” don't.
+    """
+    numbered = {
+        idx: found
+        for idx, (_, row) in enumerate(rows)
+        if row[:1] in _CUE_BEGINS and (found := _NUMBERED_CUE.fullmatch(row))
+    }
+    names = {idx: name for idx, found in numbered.items() if (name := name_of(found["row"]))}
+    counted = [int(numbered[idx]["number"]) for idx in names]
+    if len(counted) < _FEWEST_COUNTED or len(set(names.values())) < _FEWEST:
+        return rows
+    restarts = sum(after <= before for before, after in pairwise(counted))
+    if _FEWEST_COUNTED * restarts >= len(counted) or max(counted) > 2 * len(rows) + counted[0]:
+        return rows
+    cut = list(rows)
+    for idx, found in numbered.items():
+        if idx in names or int(found["number"]) in range(counted[0], max(counted) + 2):
+            cut[idx] = (rows[idx][0], found["row"])
+    first = next(old[0] for new, old in zip(cut, rows, strict=True) if new is not old)
+    remarks.add(_NUMBERS, first)
+    return cut

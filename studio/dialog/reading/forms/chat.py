@@ -8,15 +8,17 @@ from itertools import islice
 
 import regex
 
-from studio.dialog.formats.building import DialogBuilder, ImportNotices
-from studio.dialog.formats.row_kinds import (
+from studio.dialog.model import UnspokenKind, name_key
+from studio.dialog.reading.building import DialogBuilder, ImportNotices
+from studio.dialog.reading.form import Explanation, Form, Read
+from studio.dialog.reading.lexer import Source
+from studio.dialog.reading.row_kinds import (
     ABOUT_NOTICE,
     CUE_NOTICE,
     TITLE_NOTICE,
     is_cue,
     is_titled,
 )
-from studio.dialog.model import ParsedScript, UnspokenKind, name_key
 
 _DATE = r"\d{1,4}[./年-]\s?\d{1,2}[./月-]\s?\d{1,4}[.日]?"
 _HALF = r"(?:上午|下午|午前|午後|오전|오후)"
@@ -134,19 +136,15 @@ class _Chat:
     left: list[_Row] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class ChatText:
-    """What was read of a chat, and the title that stands above it."""
-
-    parsed: ParsedScript
-    title: str | None
-
-
-def read_chat(text: str, remarks: ImportNotices) -> ChatText | None:
-    """Read a chat; None for a script and anything else that isn't a chat."""
-    chat = _find_chat(text)
-    if chat is None:
+def _explain(source: Source) -> Explanation | None:
+    if source.suffix not in (None, "txt") or source.closed_turns or source.delimiter:
         return None
+    if (chat := find_chat(source.text)) is None:
+        return None
+    return Explanation(lambda remarks: _read(chat, remarks))
+
+
+def _read(chat: _Chat, remarks: ImportNotices) -> Read:
     remarks.add(_READ_AS_CHAT, chat.said[0].line_number)
     builder = DialogBuilder(remarks)
     title = None
@@ -163,7 +161,7 @@ def read_chat(text: str, remarks: ImportNotices) -> ChatText | None:
             builder.unspoken(cue, UnspokenKind.ACTION, one.line_number)
         else:
             builder.speech(one.speaker, one.text, one.line_number)
-    return ChatText(builder.finish(nothing_found=""), title)
+    return Read(builder.finish(nothing_found=""), title, chat=True)
 
 
 def _is_title(row: str) -> bool:
@@ -171,12 +169,8 @@ def _is_title(row: str) -> bool:
     return is_titled(row) and row[0].isalnum() and not any(map(str.isdigit, row))
 
 
-def is_chat(text: str) -> bool:
-    """Whether `read_chat` would read it."""
-    return _find_chat(text) is not None
-
-
-def _find_chat(text: str) -> _Chat | None:
+def find_chat(text: str) -> _Chat | None:
+    """The messages of a chat; None for a script and anything else that isn't one."""
     rows = list(_rows(text)) if _may_be_chat(text) else []
     if len(rows) < 2 and not (rows and _COPIED.match(rows[0][1])):
         return _find_below(text)
@@ -279,3 +273,6 @@ def _line(number: int, row: str, form: regex.Pattern[str]) -> _Said | None:
     if not speaker or len(speaker.split()) > _LONGEST_NAME_WORDS:
         return None
     return _Said(speaker, (found["text"] or "").strip(), number)
+
+
+FORMS = (Form("a chat", 3.4, _explain),)

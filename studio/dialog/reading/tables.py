@@ -21,7 +21,6 @@ from studio.dialog.attributes import (
     write_attributes,
 )
 from studio.dialog.directions import word_set, write_direction
-from studio.dialog.formats.building import DialogBuilder, ImportNotices
 from studio.dialog.model import (
     LANGUAGE_CODES,
     MAX_LINES,
@@ -40,6 +39,7 @@ from studio.dialog.model import (
     with_place,
 )
 from studio.dialog.planning import FILE_NAME, LINE_ID, MAX_DURATION, VOICE
+from studio.dialog.reading.building import DialogBuilder, ImportNotices
 from studio.dialog.script import parse_header
 from studio.dialog.tags import cut_pauses
 from studio.errors import ScriptError
@@ -74,20 +74,24 @@ PARAM_PREFIX = "param:"
 
 # Of two headings for one role, the one listed first wins.
 _HEADINGS = {
-    Role.SPEAKER: "speaker speakername speakerid character charactername characterid char name "
-    "role actor voice who person sprecher figur rolle personnage personaje personaggio 角色 "
-    "说话人 話者",
+    Role.SPEAKER: "speaker speakername speakerid speakerlabel character charactername "
+    "characterid char name "
+    "role actor voice who person sprecher figur rolle personnage personaje personaggio "
+    "personagem locuteur hablante locutor falante персонаж роль говорящий personage postać osoba "
+    "konuşmacı karakter الشخصية المتحدث 화자 인물 角色 说话人 話者 キャラクター",
     Role.TEXT: "text spokentext dialogue dialog line lines sentence utterance speech words says "
-    "content transcript caption subtitle script quote satz dialogtext texte texto testo 台词 文本 "
-    "セリフ",
+    "content transcript caption subtitle script quote satz dialogtext texte texto testo réplique "
+    "réplica diálogo fala battuta реплика текст фраза tekst kwestia replik metin النص الحوار 대사 "
+    "텍스트 台词 文本 セリフ 台詞",
     Role.LANGUAGE: "language lang locale languagecode sprache langue idioma lingua 语言 言語",
     Role.SEED: "seed",
-    Role.PAUSE: "pause pauseafter silence silenceafter gap wait delay duration",
+    Role.PAUSE: "pause pauseafter silence silenceafter gap wait delay",
     Role.PAUSE_BEFORE: "pausebefore silencebefore",
     Role.UNSPOKEN: "unspoken",
     Role.AUDIO: "audio audiofile audiopath path",
     Role.FILE: "file filename wav wavfile voicefile vofile outputfile",
-    Role.MAX_DURATION: "maxduration maximumduration durationlimit maxlength maxseconds timelimit",
+    Role.MAX_DURATION: "duration length dauer durée duración durata длительность "
+    "maxduration maximumduration durationlimit maxlength maxseconds timelimit",
     Role.ID: "id lineid stringid textid dialogueid dialogid key stringkey",
     Role.DIRECTION: "direction directions delivery emotion acting actingnotes performancenotes "
     "moodnotes emotiontone how tone regie regieanweisung",
@@ -314,7 +318,20 @@ _HOW = "Name the columns in the first row, such as speaker,text"
 _GUESSED = "No column is headed as the text; “{}” is read as that. Head another one “text”."
 _FEWEST_WORDS = 2
 _NO_SETTINGS = frozenset(
-    ("scene", "shot", "sfx", "music", "sound", "location", "context", "confidence", "score")
+    (
+        "scene",
+        "shot",
+        "status",
+        "priority",
+        "level",
+        "sfx",
+        "music",
+        "sound",
+        "location",
+        "context",
+        "confidence",
+        "score",
+    )
 )
 """Headings of what a voice can't be set to."""
 _NOTES = word_set(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import regex
 
+from studio.dialog.attributes import Attributes
 from studio.dialog.directions import (
     begins_direction,
     is_direction,
@@ -16,9 +17,20 @@ from studio.dialog.directions import (
     write_direction,
 )
 from studio.dialog.markup import Row, strip_markup
-from studio.dialog.model import name_key
-from studio.dialog.script import parse_header
-from studio.errors import NameRejected, ScriptError
+from studio.dialog.model import UnspokenKind, name_key
+from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.form import Explanation, Form
+from studio.dialog.reading.lexer import Shown, Source, has_colon_name
+from studio.dialog.reading.row_kinds import (
+    PlacedRow,
+    begins_cast_list,
+    inside_of,
+    is_cue,
+    is_heading,
+    is_titled,
+)
+from studio.dialog.reading.script_rows import RowReader
+from studio.dialog.script import Header
 from studio.storage.text_cache import text_cache
 
 _WORD = r"(?:\p{Lu}[\p{L}’'-]*|de|of|the|and|von|to)"
@@ -73,7 +85,7 @@ _PAIRS = (("[", "]"), ("(", ")"))
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
+class _Play:
     """A printed play's names, by their keys.
 
     Attributes:
@@ -158,12 +170,12 @@ def _write_brackets(written: str, inside: str, *, leads: bool) -> str:
     return written
 
 
-def find_play(rows: list[Row]) -> Play | None:
+def _find_play(rows: list[Row]) -> _Play | None:
     """The names of a printed play; None for text of another kind."""
     return _find_marked(rows) or _find_unmarked(rows)
 
 
-def _find_unmarked(rows: list[Row]) -> Play | None:
+def _find_unmarked(rows: list[Row]) -> _Play | None:
     """A play whose names no mark parts from the words: `ANNA How long?`, or `Anna` above them."""
     begins = [
         (row, idx + 1 < len(rows) and bool(rows[idx + 1][1]))
@@ -183,12 +195,12 @@ def _find_unmarked(rows: list[Row]) -> Play | None:
     if len(again) < _FEWEST_CUES or counts.total() < least * len(begins):
         return None
     names = frozenset(counts)
-    colons = sum(_is_said(row) for _, row in rows if row)
+    colons = sum(has_colon_name(row) for _, row in rows if row)
     if colons >= counts.total():
         return None
     if counts is bare:
-        return Play(names, bare=names)
-    return Play(names, above=names, is_spaced=counts is alone)
+        return _Play(names, bare=names)
+    return _Play(names, above=names, is_spaced=counts is alone)
 
 
 def _key_alone(first: tuple[str, bool], below: tuple[str, bool]) -> str | None:
@@ -206,7 +218,7 @@ def _key_of(found: regex.Match[str] | None) -> str | None:
     return name_key(found["name"])
 
 
-def _find_marked(rows: list[Row]) -> Play | None:
+def _find_marked(rows: list[Row]) -> _Play | None:
     cues, paragraphs = Counter[str](), 0
     shouted: set[str] = set()
     begins = True
@@ -232,13 +244,13 @@ def _find_marked(rows: list[Row]) -> Play | None:
     may_be_play = total >= _FEWEST_CUES and total >= _LEAST_SHARE * paragraphs
     if not may_be_play or (len(names) == 1 and total == _FEWEST_CUES):
         return None
-    colons = sum(_is_said(row) for _, row in rows if row)
-    return Play(names, is_spaced=_is_spaced(rows, names)) if total > colons else None
+    colons = sum(has_colon_name(row) for _, row in rows if row)
+    return _Play(names, is_spaced=_is_spaced(rows, names)) if total > colons else None
 
 
 def _is_spaced(rows: list[Row], names: frozenset[str]) -> bool:
     """Whether an empty row follows most names, and then their words."""
-    play = Play(names)
+    play = _Play(names)
     texts = [row for _, row in rows]
     spaced = 0
     for row, empty, below in zip(texts, texts[1:], [*texts[2:], ""], strict=False):
@@ -250,7 +262,7 @@ def _is_spaced(rows: list[Row], names: frozenset[str]) -> bool:
     return 2 * spaced > sum(play.cue_of(row) is not None for row in texts if row)
 
 
-def join_open_brackets(rows: list[Row]) -> list[Row]:
+def _join_open_brackets(rows: list[Row]) -> list[Row]:
     """Join rows between which a direction in brackets is broken."""
     joined: list[Row] = []
     for number, row in rows:
@@ -261,13 +273,6 @@ def join_open_brackets(rows: list[Row]) -> list[Row]:
         else:
             joined.append((number, row))
     return joined
-
-
-def _is_said(row: str) -> bool:
-    try:
-        return parse_header(row) is not None
-    except (ScriptError, NameRejected):
-        return True
 
 
 def _find_cue(row: str, *, begins: bool) -> regex.Match[str] | None:
@@ -286,3 +291,104 @@ def _find_cue(row: str, *, begins: bool) -> regex.Match[str] | None:
         return None
     # In the middle of a paragraph only capitals are a name; `Yes. I …` may begin any.
     return found if begins or found["name"].isupper() else None
+
+
+class _PlayReader(RowReader):
+    """Reads a play's rows; between a heading and the first name stands what happens."""
+
+    def __init__(self, source: Source, shown: Shown, remarks: ImportNotices, play: _Play) -> None:
+        super().__init__(source, shown, remarks)
+        self._play = play
+        self._is_action = True
+        self._is_cast_list = False
+        # A name without words so far.
+        self._cue: tuple[Header, int] | None = None
+        # Whether a direction beside a name is all so far, and the words come below an empty row.
+        self._is_open = False
+
+    def begin(self, header: Header, number: int) -> None:
+        super().begin(header, number)
+        self._is_action = False
+
+    def end_paragraph(self, row: PlacedRow) -> None:
+        self._is_cast_list = self._is_cast_list and not row.text
+        if self._is_open:
+            self._is_open = False
+            return
+        if not self._play.is_spaced:
+            self._is_action = self._is_action or self._cue is not None
+            self.end()
+        super().end_paragraph(row)
+
+    def read_row(self, row: PlacedRow) -> None:
+        text, number = row.text, row.number
+        inside = inside_of(text)
+        is_headed = is_heading(strip_markup(inside or text))
+        is_headed = is_headed or (inside is None and self._play.is_heading(text))
+        self._is_cast_list = begins_cast_list(text) or (self._is_cast_list and not is_headed)
+        if is_cue(text):
+            self.add_cue(text, number)
+        elif self._is_cast_list and not begins_cast_list(text):
+            self.narrate(text, number, UnspokenKind.NOTE)
+        elif said := self._play.cue_of(text):
+            self.end()
+            self._cue = (Header(said[0], Attributes(), ""), number)
+            if said[1]:
+                self._say_in_play(said[1], number)
+                self._is_open = self._play.is_spaced and inside_of(said[1]) is not None
+        elif self._cue is not None and inside:  # below a name: how its words are said
+            self._say_in_play(text, number)
+            self._is_open = self._play.is_spaced
+        elif self._may_be_title(row):
+            self.take_title(text, number)
+        elif is_headed or self._is_cast_list:
+            self.narrate(text, number, UnspokenKind.HEADING)
+            self._is_action = True
+        elif self._play.is_direction(text) or self._is_played(row):
+            self.narrate(strip_markup(text).strip("[]()"), number, UnspokenKind.ACTION)
+        else:
+            self._say_in_play(text, number)
+
+    def _is_played(self, row: PlacedRow) -> bool:
+        """Whether a row tells what happens: above the first name, or a paragraph without one."""
+        is_action = row.ends and self._play.tells_of(row.text) and not self._is_narrator()
+        is_apart = row.begins and (bool(self._play.bare) or is_action)
+        return self._cue is None and (self._is_action or is_apart)
+
+    def _is_narrator(self) -> bool:
+        return self.speaker is not None and name_key(self.speaker.speaker) in NARRATORS
+
+    def _may_be_title(self, row: PlacedRow) -> bool:
+        is_first = self.speaker is None and self.title is None and row.begins
+        is_free = is_titled(row.text) and inside_of(row.text) is None
+        return is_first and is_free and self._play.may_be_title(row.text)
+
+    def _say_in_play(self, text: str, number: int) -> None:
+        if self._cue is not None:
+            self.begin(*self._cue)
+            self._cue = None
+        self.say("\\" + self._play.write(text, is_first=not self.has_words), number)
+
+    def end(self) -> None:
+        """A name that nobody's words follow, as in the list of a play's cast."""
+        if self._cue is not None:
+            header, number = self._cue
+            self._cue = None
+            self.narrate(header.speaker, number, UnspokenKind.NOTE)
+
+
+def _explain(source: Source) -> Explanation | None:
+    shown = source.shown
+    play = _find_play(shown.rows)
+    if play is None:
+        return None
+    cues = sum(bool(row) and play.cue_of(row) is not None for _, row in shown.rows)
+    joined = replace(shown, rows=_join_open_brackets(shown.rows))
+    return Explanation(
+        lambda remarks: _PlayReader(source, joined, source.take(remarks), play).read(),
+        cues,
+        shown.filled,
+    )
+
+
+FORMS = (Form("a play", 1.5, _explain),)

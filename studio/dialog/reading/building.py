@@ -78,6 +78,14 @@ class ImportNotices:
                 self._kept.append(Unspoken(note, UnspokenKind.NOTE, line_number))
                 check_line_count(len(self._kept))
 
+    def absorb(self, others: ImportNotices) -> ImportNotices:
+        """Add the notices and the texts of others, behind one's own; returns itself."""
+        for message, lines in others._lines.items():
+            self._lines.setdefault(message, []).extend(lines)
+            self._quotes.setdefault(message, []).extend(others._quotes.get(message, ()))
+        self._kept += others._kept
+        return self
+
     def weave(self, dialog: Dialog) -> Dialog:
         """A dialog with what was kept since the last time between its lines, where it stood."""
         check_line_count(len(dialog) + len(self._kept))
@@ -194,7 +202,7 @@ class DialogBuilder:
         if all(isinstance(line, Unspoken) for line in self._lines):
             raise ScriptError(nothing_found)
         lines = tuple(self._lines)
-        return ParsedScript(Dialog(lines), self.remarks.notices() + spelling_notices(lines))
+        return ParsedScript(Dialog(lines), spelling_notices(lines))
 
     def _append(self, line: Line) -> None:
         check_reading()

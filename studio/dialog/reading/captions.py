@@ -13,14 +13,14 @@ import regex
 
 from studio.dialog.attributes import Attributes, check_language
 from studio.dialog.directions import is_direction
-from studio.dialog.formats.building import DialogBuilder, ImportNotices
-from studio.dialog.formats.row_kinds import CUE_NOTICE
 from studio.dialog.model import (
     MAX_PAUSE_S,
     ParsedScript,
     UnspokenKind,
     name_key,
 )
+from studio.dialog.reading.building import DialogBuilder, ImportNotices
+from studio.dialog.reading.row_kinds import CUE_NOTICE
 from studio.dialog.script import Header, parse_header
 from studio.dialog.tags import SOUND_TAGS, leading_pauses, sound_name
 from studio.errors import NameRejected, ScriptError

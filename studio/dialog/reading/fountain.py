@@ -23,8 +23,6 @@ from studio.dialog.attributes import (
     write_audio_path,
 )
 from studio.dialog.directions import write_direction
-from studio.dialog.formats.building import NOT_SPOKEN, DialogBuilder, ImportNotices
-from studio.dialog.formats.encoding import MAX_FILLED_ROWS, check_row_count
 from studio.dialog.model import (
     MAX_NAME_CHARS,
     Audio,
@@ -41,6 +39,8 @@ from studio.dialog.model import (
     with_place,
 )
 from studio.dialog.planning import DUAL
+from studio.dialog.reading.building import NOT_SPOKEN, DialogBuilder, ImportNotices
+from studio.dialog.reading.encoding import MAX_FILLED_ROWS, check_row_count
 from studio.dialog.script import is_said_so
 from studio.dialog.tags import DEFAULT_PAUSE_S, SOUND_TAGS, leading_pauses, sound_name, write_pause
 from studio.errors import NameRejected, ScriptError
@@ -439,19 +439,22 @@ def _inline_note(note: regex.Match[str]) -> str:
     return str(note[0])[1:-1] if note["kind"] == "pause" else ""
 
 
-def looks_like_fountain(beginning: str, *, has_names: bool) -> bool:
-    """Whether a file of unknown format is a screenplay, judged by its first lines.
+def count_cues(beginning: str, *, has_names: bool) -> int:
+    """How many rows are headings of scenes, or names above words, in a text's first rows.
+
+    0 for what is no screenplay.
 
     Args:
-        beginning: The first lines, whole.
-        has_names: Whether some lines start with a name and a colon, as a script's do; if so, it
-            takes a title page or a scene heading, not only cues.
+        beginning: The first rows, whole.
+        has_names: Whether some rows start with a name and a colon, as a script's do; if so, it
+            takes a title page or a scene heading, not only names above words.
     """
     blocks = list(_blocks(visible_lines(beginning, ImportNotices())))
     speeches = sum(len(block) > 1 and _is_speech(block) for block in blocks)
-    if any(SCENE_HEADING.match(block[0][1]) for block in blocks) or _TITLE_KEY.match(beginning):
-        return speeches > 0
-    return speeches > 1 and not has_names
+    scenes = sum(SCENE_HEADING.match(block[0][1]) is not None for block in blocks)
+    is_surely = scenes or _TITLE_KEY.match(beginning)
+    is_screenplay = speeches > 0 if is_surely else speeches > 1 and not has_names
+    return speeches + scenes if is_screenplay else 0
 
 
 def writes_as_cue(name: str) -> bool:
@@ -466,20 +469,26 @@ def write_fountain(dialog: Dialog) -> str:
     return "\n".join(f"{_block(line)}\n" for line in dialog)
 
 
-def read_own_fountain(text: str, *, narrator: str | None) -> Screenplay | None:
+def read_own_fountain(
+    text: str, remarks: ImportNotices, *, narrator: str | None
+) -> Screenplay | None:
     """Read what `write_fountain` wrote, as it is; None for other text.
 
     No row of it is a page's number or a time, as which one from elsewhere may be.
     """
     if not text.endswith("\n") or _THREE_ROWS.search(text):  # as in most from elsewhere
         return None
+    notices = ImportNotices()
     try:
-        read = read_fountain(text, ImportNotices(), narrator=None)
+        read = read_fountain(text, notices, narrator=None)
         if write_fountain(read.parsed.dialog) != text:
             return None
     except (ScriptError, NameRejected):
         return None
-    return read_fountain(text, ImportNotices(), narrator=narrator) if narrator else read
+    if narrator:
+        return read_fountain(text, remarks, narrator=narrator)
+    remarks.absorb(notices)
+    return read
 
 
 _THREE_ROWS = regex.compile(r"[^\n]\n[^\n]+\n[^\n]")

@@ -1,4 +1,4 @@
-"""Takes what printers add to the pages of a screenplay out of its text.
+"""Takes what printers add to the pages of a screenplay, and Gutenberg to a book, out of its text.
 
 Who copies a screenplay out of a PDF gets the numbers of pages and scenes, `(MORE)` and
 `CONTINUED:`, and speeches that a page break cuts in two.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import regex
 
-from studio.dialog.formats.building import ImportNotices
-from studio.dialog.formats.fountain import HIDDEN, cue_name
+from studio.dialog.markup import Row
+from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.fountain import HIDDEN, cue_name
 
 _SCENE = regex.compile(
     r"[ \t]*(?:(?P<number>\d{1,3}[A-Z]?)[.)]?[ \t]+)?(?P<scene>(?:INT|EXT|EST|I/E)\b[./ ].*?)"
@@ -92,3 +93,38 @@ class _Pages:
             remark = self._remarks.add if instead.strip(HIDDEN) else self._remarks.set_aside
             remark(_NUMBERS if instead.strip(HIDDEN) else _LEFT, idx + 1, row)
         self._rows[idx] = instead
+
+
+_GUTENBERG = regex.compile(
+    r"\*\*\* ?(?P<which>START|END) OF TH(?:E|IS) PROJECT GUTENBERG .*", regex.I
+)
+_PICTURE = "[Illustration"
+_ABOUT_BOOK = (
+    "What Project Gutenberg says about the book, and its marks of pictures, aren't spoken; they "
+    "stand between the lines:"
+)
+
+
+def cut_gutenberg(rows: list[Row], remarks: ImportNotices) -> list[Row]:
+    """A book without the notices and marks of pictures that Project Gutenberg adds to it."""
+    signs = [(idx, row) for idx, (_, row) in enumerate(rows) if row.startswith(("***", _PICTURE))]
+    marks = [(idx, mark["which"]) for idx, row in signs if (mark := _GUTENBERG.match(row))]
+    if not marks and not any(row.startswith(_PICTURE) for _, row in signs):
+        return rows
+    start = next((idx + 1 for idx, which in marks if which.upper() == "START"), 0)
+    end = next((idx for idx, which in marks if which.upper() == "END" and idx >= start), len(rows))
+    book: list[Row] = []
+    left: list[Row] = []
+    is_picture = False
+    for idx, (number, row) in enumerate([*rows, (len(rows) + 1, ".")]):
+        is_book = start <= idx < end
+        is_picture = is_book and (is_picture or row.startswith(_PICTURE))
+        if row and (is_picture or not is_book) and idx < len(rows):
+            left.append((number, row))
+        elif row and left:
+            remarks.set_aside(_ABOUT_BOOK, left[0][0], " ".join(row for _, row in left))
+            left = []
+        if is_book:
+            book.append((number, "" if is_picture else row))
+        is_picture = is_picture and not row.endswith("]")
+    return book

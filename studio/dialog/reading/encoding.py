@@ -7,8 +7,8 @@ import codecs
 import charset_normalizer
 import regex
 
-from studio.dialog.formats.building import ImportNotices
 from studio.dialog.model import MAX_LINES, MAX_SCRIPT_BYTES
+from studio.dialog.reading.building import ImportNotices
 from studio.errors import ScriptError
 
 _MARKS = (

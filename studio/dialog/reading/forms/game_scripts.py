@@ -1,4 +1,4 @@
-"""Reads the dialogs of three more tools for games: Ink, Twee (Twine) and Ren'Py.
+"""The dialogs of tools for games: Ink, Twee (Twine), Ren'Py and Yarn Spinner.
 
 They branch, and a scene doesn't: what is said is read from the top to the bottom, and a notice
 names what only steers the game.
@@ -6,29 +6,23 @@ names what only steers the game.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar
 
 import regex
 
-from studio.dialog.formats.building import FIRST_SPEAKER, DialogBuilder, ImportNotices
-from studio.dialog.model import ParsedScript, UnspokenKind, check_line_length, with_place
+from studio.dialog.model import UnspokenKind, check_line_length, with_place
+from studio.dialog.reading.building import FIRST_SPEAKER, DialogBuilder, ImportNotices
+from studio.dialog.reading.form import Explanation, Form, Read
+from studio.dialog.reading.lexer import Source, colon_header_of
 from studio.dialog.reading_limits import PATTERN_S
-from studio.dialog.script import parse_header
-from studio.errors import NameRejected, ScriptError
 
 STEERS = (
     "Choices, jumps, variables and commands of a game can't be followed; its parts are read one "
     "after another, and these stand between the lines:"
 )
 _NOTHING = "The game's script holds no lines that are said."
-
-
-@dataclass(frozen=True, slots=True)
-class GameScript:
-    """What was read of a game's script, and its title."""
-
-    parsed: ParsedScript
-    title: str | None = None
 
 
 # One name: a row of "=" alone is the line below a title, or a screenplay's page break.
@@ -39,39 +33,31 @@ _INK_KNOT = regex.compile(
 _INK_FLOW = regex.compile(
     r"(?m)^[^\S\n]*(?:->\s*[\w.]+\s*$|[*+]\s*\S|VAR\s+\w+\s*=|INCLUDE\s|~\s*\w|-\s*->)"
 )
-_TWEE = regex.compile(r"(?m)^::\s*[^\s\[{][^\n]*$")
+_TWEE = regex.compile(r"\A\s*+::\s*[^\s\[{]")
+_YARN = regex.compile(
+    r"\A\s*(?:(?:title|tags|colorID|position|tracking|group|when|style)[ \t]*:[^\n]*\n)+"
+    r"---[ \t]*(?:\n|$)"
+)
 _TWEE_HEAD = regex.compile(r"::(?P<name>[^\[{]++)(?:\[(?P<tags>[^\]]*)\])?\s*+(?:\{.*\})?\s*")
 _RENPY_LABEL = regex.compile(r"(?m)^[^\S\n]*label\s+\w+\s*(?:\([^()]*\))?:\s*$")
 _RENPY_SAID = regex.compile(r"(?m)^[^\S\n]+(?:\w+(?:\s+\w+)?\s+)?\"[^\"\n]*\"")
-
-
-def read_game_script(text: str, remarks: ImportNotices) -> GameScript | None:
-    """Read an Ink, Twee or Ren'Py script; None for any other text."""
-    if _RENPY_LABEL.search(text, timeout=PATTERN_S) and _RENPY_SAID.search(text, timeout=PATTERN_S):
-        return GameScript(_RenpyReader(remarks).read(text))
-    if _TWEE.match(text.lstrip(), timeout=PATTERN_S) and _TWEE.search(text, timeout=PATTERN_S):
-        reader = _TweeReader(remarks)
-        return GameScript(reader.read(text), reader.title)
-    if _INK_KNOT.search(text, timeout=PATTERN_S) and _INK_FLOW.search(text, timeout=PATTERN_S):
-        return GameScript(_InkReader(remarks).read(text))
-    return None
 
 
 class _GameReader:
     """Says rows; a row without a name is the narrator's, since games tell what happens so."""
 
     def __init__(self, remarks: ImportNotices) -> None:
+        self.title: str | None = None
         self._remarks = remarks
         self._builder = DialogBuilder(remarks)
         self._is_code = False
 
-    def read(self, text: str) -> ParsedScript:
-        for number, raw in enumerate(text.splitlines(), start=1):
-            if row := raw.strip():
-                with with_place(number):
-                    check_line_length(0 if self._is_code else len(row))
-                self._read(row, number)
-        return self._builder.finish(nothing_found=_NOTHING)
+    def read(self, source: Source) -> Read:
+        for number, row in source.filled:
+            with with_place(number):
+                check_line_length(0 if self._is_code else len(row))
+            self._read(row, number)
+        return Read(self._builder.finish(nothing_found=_NOTHING), self.title)
 
     def _read(self, row: str, number: int) -> None:
         raise NotImplementedError
@@ -86,10 +72,7 @@ class _GameReader:
         self._builder.unspoken(title.replace("_", " "), UnspokenKind.HEADING, number)
 
     def _say(self, row: str, number: int) -> None:
-        try:
-            header = parse_header(row)
-        except (ScriptError, NameRejected):
-            header = None
+        header = colon_header_of(row)
         if header is None:
             self._builder.speech(FIRST_SPEAKER, row, number)
         elif header.text:
@@ -148,7 +131,6 @@ class _TweeReader(_GameReader):
 
     def __init__(self, remarks: ImportNotices) -> None:
         super().__init__(remarks)
-        self.title: str | None = None
         self._passage = ""
 
     def _read(self, row: str, number: int) -> None:
@@ -193,19 +175,19 @@ class _RenpyReader(_GameReader):
 
     def __init__(self, remarks: ImportNotices) -> None:
         super().__init__(remarks)
-        self._names: dict[str, str] = {}
+        self._characters: dict[str, str] = {}
 
     def _read(self, row: str, number: int) -> None:
         if row.startswith("#"):
             self._note(row.lstrip("# "), number)
         elif character := self._CHARACTER.fullmatch(row):
-            self._names[character["key"]] = character["name"]
+            self._characters[character["key"]] = character["name"]
         elif label := self._LABEL.fullmatch(row):
             self._head(label["name"], number)
         elif said := self._QUOTED.fullmatch(row):
             self._builder.speech(said["name"], said["text"], number)
         elif said := self._SAID.fullmatch(row):
-            name = self._names.get(said["key"] or "", said["key"]) or FIRST_SPEAKER
+            name = self._characters.get(said["key"] or "", said["key"]) or FIRST_SPEAKER
             text = self._TAG.sub("", said["text"].replace('\\"', '"').replace("\\n", " ")).strip()
             if (plain := self._INSERTED.sub("", text)) != text:
                 self._steer(row, number)
@@ -214,3 +196,74 @@ class _RenpyReader(_GameReader):
                 self._builder.speech(name, text, number)
         else:
             self._steer(row, number)
+
+
+class _YarnReader(_GameReader):
+    _TITLE = regex.compile(r"title\s*:\s*(?P<name>\S.*)")
+    _HEADER = regex.compile(r"[\w-]+\s*:.*")
+    # Each ends where the next one begins, and white space is one space, so that time stays linear.
+    _COMMAND = regex.compile(r"<<(?:(?!<<|>>).)*+>>")
+    _HASHTAGS = regex.compile(r"(?:\s#[\w:.-]+){1,50}$")
+    _JUMP = regex.compile(r"\[\[(?:(?P<label>[^\[\]|]*)\|)?[^\[\]|]*\]\]")
+    _INSERTED = regex.compile(r",?\s*\{\$?[^{}]*\}")
+    _MARKUP = regex.compile(r"\[/?[a-z_]+(?:[ =][^\[\]]*)?/?\]|\[/\]")
+    _COMMENT = regex.compile(r"(?:^|\s+)//\s*(?P<words>.*)$")
+
+    # No text file has a NUL; the signs behind a backslash are words.
+    _HELD: ClassVar = {f"\\{sign}": f"\0{ord(sign)}\0" for sign in "[]{}#"}
+
+    def __init__(self, remarks: ImportNotices) -> None:
+        super().__init__(remarks)
+        self._in_body = False
+
+    def _read(self, row: str, number: int) -> None:
+        row = " ".join(row.split()).removeprefix("=> ")  # one of a group of lines
+        if row in ("---", "==="):
+            self._in_body = row == "---"
+        elif self._in_body:
+            self._read_body(row, number)
+        elif title := self._TITLE.fullmatch(row):
+            self._head(title["name"], number)
+        elif not self._HEADER.fullmatch(row):
+            self._steer(row, number)
+
+    def _read_body(self, row: str, number: int) -> None:
+        if comment := self._COMMENT.search(row):
+            self._note(comment["words"], number)
+        written = row
+        for escaped, held in self._HELD.items():
+            row = row.replace(escaped, held)
+        plain = self._HASHTAGS.sub("", self._COMMENT.sub("", row))
+        plain = self._MARKUP.sub("", plain).strip()
+        spoken = self._INSERTED.sub("", self._JUMP.sub("", self._COMMAND.sub("", plain))).strip()
+        is_choice = spoken.startswith("->")
+        if is_choice or spoken != plain:
+            self._steer(written, number)
+        if spoken and not is_choice:
+            for escaped, held in self._HELD.items():
+                spoken = spoken.replace(held, escaped[1:])
+            self._say(spoken, number)
+
+
+_Reader = Callable[[ImportNotices], _GameReader]
+
+
+def _explain(
+    reader: _Reader, signs: tuple[regex.Pattern[str], ...], source: Source
+) -> Explanation | None:
+    if not all(sign.search(source.text, timeout=PATTERN_S) for sign in signs):
+        return None
+    return Explanation(lambda remarks: reader(remarks).read(source))
+
+
+FORMS = (
+    Form("a Yarn script", 3.75, partial(_explain, _YarnReader, (_YARN,)), ("---",)),
+    Form(
+        "a Ren'Py script",
+        3.69,
+        partial(_explain, _RenpyReader, (_RENPY_LABEL, _RENPY_SAID)),
+        ("label",),
+    ),
+    Form("a Twee script", 3.65, partial(_explain, _TweeReader, (_TWEE,)), ("::",)),
+    Form("an Ink script", 3.61, partial(_explain, _InkReader, (_INK_KNOT, _INK_FLOW)), ("==",)),
+)

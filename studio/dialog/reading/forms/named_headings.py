@@ -1,0 +1,38 @@
+"""Headings that are names, each above words: `### Mira`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+from studio.dialog.reading.form import Explanation, Form
+from studio.dialog.reading.forms.colon_names import explain_rows
+from studio.dialog.reading.lexer import Source
+from studio.dialog.reading.row_kinds import is_heading
+
+_FEWEST = 2
+_MOST_NAME_WORDS = 5
+_NO_WORDS = tuple("#[(*_/\\")
+
+
+def _explain(source: Source) -> Explanation | None:
+    rows = source.shown.rows
+    words = [row.lstrip("# ") if row.startswith("#") else "" for _, row in rows]
+    headings = Counter(one for one in words if one and not is_heading(one))
+    if max(headings.values(), default=0) < _FEWEST:
+        return None
+    filled = [idx for idx, (_, row) in enumerate(rows) if row]
+    named = {
+        idx: (rows[idx][0], f"[{words[idx].strip('[]:')}]")
+        for idx, below in pairwise(filled)
+        if words[idx] in headings
+        and len(words[idx].split()) <= _MOST_NAME_WORDS
+        and not rows[below][1].startswith(_NO_WORDS)
+        and source.names.of(rows[below][1]) is None
+    }
+    if len(named) < headings.total() - 1:  # the title has no words below it
+        return None
+    return explain_rows(source, [named.get(idx, row) for idx, row in enumerate(rows)], len(named))
+
+
+FORMS = (Form("a script with names as headings", 2.4, _explain, ("#",)),)

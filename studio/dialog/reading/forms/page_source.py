@@ -1,0 +1,178 @@
+"""The source of a web page, of SSML, or of tags that a model made up, as the text that it shows."""
+
+from __future__ import annotations
+
+from html import unescape
+
+import regex
+
+from studio.dialog.directions import word_set, write_direction
+from studio.dialog.reading.encoding import check_row_count
+from studio.dialog.reading.form import Explanation, Form, read_source
+from studio.dialog.reading.lexer import Source
+from studio.dialog.reading_limits import PATTERN_S, check_reading
+from studio.errors import ScriptError
+
+_COMMENT = r"<!--(?>(?s:.*?)-->)"
+_SOURCE = regex.compile(
+    rf"\s*+(?:<\?xml[^<>]*+>\s*+|{_COMMENT}\s*+)*+<(?:!doctype|html|head|body|p|div|h[1-6]|ul|ol|table|article"
+    r"|section|speak|voice|span|dialog(?:ue)?|script|play|scene|conversation|transcript|line"
+    r"|tw-storydata)\b[^<>]*>",
+    regex.IGNORECASE,
+)
+_SPOKEN_BY = ("speaker", "character", "who")
+_SAID_SO = ("emotion", "tone", "delivery")
+_NO_TEXT = word_set("script style head nav footer aside button form")
+_BREAKS = word_set("p div br li tr h1 h2 h3 h4 h5 h6 voice article section line scene")
+_LINED = word_set("tw-passagedata dialog dialogue play scene conversation transcript")
+"""What rows may stand in."""
+
+
+_READ_TAGS = (*_BREAKS, *_NO_TEXT, *_LINED, "voice", "mstts:express-as", "tw-storydata", "break")
+_ATTRIBUTES = (
+    rf"(?![^<>]*\s(?:{'|'.join(_SPOKEN_BY)})\s*=)(?:\s(?:[^<>\"']|\"[^<>\"]*\"|'[^<>']*')*+)?+"
+)
+_OF_LOOKS = regex.compile(
+    rf"</?(?!(?:{'|'.join(_READ_TAGS)})[\s/>])[a-z][^\s/<>]*+{_ATTRIBUTES}>", regex.IGNORECASE
+)
+_BLOCK = rf"<(?:p|div|br|li|tr|article|section){_ATTRIBUTES}"
+_BEGINS_BLOCK = regex.compile(rf"{_BLOCK}>", regex.IGNORECASE)
+_IS_BLOCK = regex.compile(rf"{_BLOCK}/?+(?<=/)>", regex.IGNORECASE)
+_ENDS_BLOCK = regex.compile(rf"</(?:{'|'.join(_BREAKS)})\s*>", regex.IGNORECASE)
+_IS_LINED = regex.compile(rf"<(?:{'|'.join(_LINED)})[\s/>]", regex.IGNORECASE)
+_BREAK = "\x1e"
+"""A break in place of a tag; `splitlines` knows it, and it is no line break of the source."""
+
+_SHOWN_ROW = regex.compile(r"[\n\x1e]\s*+(?=\S)")
+_MOST_TAGS = 1_000_000
+_MOST_READ_TAGS = 100_000
+"""Of those that aren't cut: a page may have five a line."""
+
+
+def _show(text: str) -> str | None:
+    """What the source of a web page, of SSML or of a model's tags shows; None for other text.
+
+    Raises:
+        ScriptError: It has too many tags, or shows too many rows.
+    """
+    if not _SOURCE.match(text, timeout=PATTERN_S) or "</" not in text:
+        return None
+    # As models write it, `<script>` around all holds a dialog; HTML's holds no tags.
+    source = regex.sub(r"^\s*<script>", "<dialogue>", text, flags=regex.IGNORECASE)
+    _check_tags(source, _MOST_TAGS)
+    source = _cut_plain_tags(source)
+    _check_tags(source, _MOST_READ_TAGS)
+    shown = _Shown()
+    shown.read(source)
+    joined = "".join(shown.parts)
+    check_row_count(_SHOWN_ROW.subn("", joined)[1])
+    rows = (" ".join(row.split()) for row in joined.splitlines())
+    return regex.sub(r"\n{3,}", "\n\n", "\n".join(rows)).strip("\n")
+
+
+def _check_tags(source: str, most: int) -> None:
+    if (tags := source.count("<")) > most:
+        raise ScriptError(
+            f"The page's source holds {tags:,} tags, which are more than can be read at once. "
+            "Divide it into parts, or copy the text that the page shows."
+        )
+
+
+def _cut_plain_tags(source: str) -> str:
+    """A source without the tags that only say how it looks, and with breaks in place of blocks.
+
+    Parsing a tag takes forty times as long, and Word writes twenty of them a line.
+    """
+    source = _ENDS_BLOCK.sub(2 * _BREAK, _OF_LOOKS.sub("", source))
+    if _IS_LINED.search(source):
+        return source
+    return _BEGINS_BLOCK.sub(_BREAK, _IS_BLOCK.sub(3 * _BREAK, source))
+
+
+def _direction(how: str | None) -> str:
+    return f"{write_direction(how, is_first=True)} " if how else ""
+
+
+# Each opening sign is followed to the next one at most, or a text of nothing else takes hours: a
+# tag goes on over "<" between quotes only, and so at most three of them over the same text.
+_TOKEN = regex.compile(
+    rf"""{_COMMENT} | <[!?][^<>]*+>
+    | <(?P<raw>script|style)\b[^<>]*+(?<!/)>(?:[^<]++|<(?!/?(?P=raw)))*+</(?P=raw)[^<>]*+>
+    | <(?P<end>/?)(?P<tag>[a-z][^\s/<>"']*+)
+      (?P<given>(?:[^<>"']++|"[^"]*+"|'[^']*+')*+(?=>)|[^<>]*+)>
+    | (?P<text><?[^<]*+)""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_ATTRIBUTE = regex.compile(
+    r"""(?P<key>[^\s=/"'][^\s=/]*+)"""
+    r"""(?:\s*+=\s*+(?:"(?P<value>[^"]*+)"|'(?P<value>[^']*+)'|(?!["'])(?P<value>\S++)))?"""
+)
+
+
+class _Shown:
+    """The text of a page, with its headings, its pauses, and the names of SSML's voices.
+
+    `html.parser` looks for the end of a tag through all of the text, once for each tag without one.
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self._hidden = 0
+        self._is_lined = False
+
+    def read(self, source: str) -> None:
+        commented, ends, rest = source.rpartition("-->")
+        # A comment without an end would be looked for through the rest, again and again.
+        source = commented + ends + rest.replace("<!--", "&lt;!--")
+        for token in _TOKEN.finditer(source):
+            check_reading()
+            self._show(unescape(token["text"] or ""))
+            tag = (token["tag"] or "").lower()
+            if tag and not token["end"]:
+                self._begin(tag, token["given"].removesuffix("/"))
+                self.parts.append(token[0] if tag == "break" else "")
+            if tag and (token["end"] or token["given"].endswith("/")):
+                self._end(tag)
+
+    def _begin(self, tag: str, written: str) -> None:
+        found = _ATTRIBUTE.finditer(written)
+        given = {one["key"].lower(): unescape(one["value"] or "") for one in found}
+        if tag in _NO_TEXT:
+            self._hidden += 1
+        if tag in _BREAKS:
+            self.parts.append("\n")
+        if regex.fullmatch(r"h[1-6]", tag):
+            self.parts.append("# " if tag == "h1" else "## ")
+        if tag == "voice":
+            self.parts.append(f"{given.get('name', '')}: ".removeprefix(": "))
+        elif name := next((given[key] for key in _SPOKEN_BY if given.get(key)), None):
+            how = next((given[key] for key in _SAID_SO if given.get(key)), None)
+            self.parts.append(f"\n{name}: {_direction(how)}")
+        elif tag == "mstts:express-as":
+            self.parts.append(_direction(given.get("style")))
+        elif tag == "tw-passagedata":
+            self.parts.append(f"\n\n:: {given.get('name', '')}\n")
+        elif tag == "tw-storydata" and given.get("name"):
+            self.parts.append(f":: StoryTitle\n{given['name']}\n")
+        self._is_lined = tag in _LINED or (self._is_lined and tag not in _BREAKS)
+
+    def _end(self, tag: str) -> None:
+        if tag in _NO_TEXT:
+            self._hidden = max(0, self._hidden - 1)
+        if tag in _BREAKS:
+            self.parts.append("\n\n")
+
+    def _show(self, data: str) -> None:
+        if not self._hidden:
+            self.parts.append(data if self._is_lined else data.replace("\n", " "))
+        else:
+            self.parts.append(data.count(_BREAK) * _BREAK)
+
+
+def _explain(source: Source) -> Explanation | None:
+    if not (shown := _show(source.text)):
+        return None
+    return Explanation(lambda remarks: read_source(source.of(shown), remarks))
+
+
+FORMS = (Form("the source of a page", 4.3, _explain, ("</",)),)

@@ -1,0 +1,60 @@
+"""Lists of YAML, with a speaker and a text in each item."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import regex
+
+from studio.dialog.directions import write_direction
+from studio.dialog.model import check_line_count
+from studio.dialog.reading.form import Explanation, Form, read_source
+from studio.dialog.reading.lexer import Source
+from studio.dialog.reading.tables import Role, role_of
+
+_SAID = (Role.SPEAKER, Role.TEXT, Role.DIRECTION)
+_KEY = regex.compile(r"\s*(?P<item>-\s+)?(?P<key>[A-Za-z_ ]{2,30}):(?:\s+(?P<value>\S.*))?\s*")
+_LIST = regex.compile(r"[A-Za-z_ ]{2,30}:\s*")
+_FEWEST = 2
+
+
+def _explain(source: Source) -> Explanation | None:
+    rows = source.text.splitlines()
+    found = [_KEY.fullmatch(row) for row in rows]
+    starts = [idx for idx, one in enumerate(found) if one and one["item"]]
+    others = [row for row, one in zip(rows, found, strict=True) if one is None]
+    if len(starts) < _FEWEST or any(row.strip() not in ("", "---") for row in others):
+        return None
+    check_line_count(len(starts))
+    if not (written := _write(rows, found, starts)):
+        return None
+    return Explanation(lambda remarks: read_source(source.of(written), remarks))
+
+
+def _write(rows: list[str], found: list[regex.Match[str] | None], starts: list[int]) -> str | None:
+    """The items as `[speaker] text`, in the same rows; None if one lacks either."""
+    written = [row if idx < starts[0] else "" for idx, row in enumerate(rows)]
+    for start, end in pairwise([*starts, len(rows)]):
+        values = {
+            idx: _unquote(one["value"] or "") for idx in range(start, end) if (one := found[idx])
+        }
+        keys = {role_of(one["key"]): idx for idx in values if (one := found[idx])}
+        if Role.TEXT not in keys or Role.SPEAKER not in keys:
+            return None
+        given = {role: values[idx] for role, idx in keys.items()}
+        how = given.get(Role.DIRECTION)
+        said = f"{write_direction(how, is_first=True)} " if how else ""
+        written[keys[Role.TEXT]] = f"[{given[Role.SPEAKER]}] {said}{given[Role.TEXT]}"
+        for idx, value in values.items():
+            if value and (one := found[idx]) and role_of(one["key"]) not in _SAID:
+                written[idx] = f"// {rows[idx].strip(' -')}"
+    return "\n".join("" if _LIST.fullmatch(row) else row for row in written)
+
+
+def _unquote(value: str) -> str:
+    value = value.rstrip()
+    is_quoted = len(value) > 2 and value[0] in "\"'" and value[-1] == value[0]
+    return value[1:-1] if is_quoted else value
+
+
+FORMS = (Form("a list in YAML", 4.05, _explain, ("- ",)),)
