@@ -78,31 +78,13 @@ class DraftReading:
     phonemes: tuple[ReadPhoneme, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DraftSpeech:
-    """The draft voice's speech of a text.
-
-    Attributes:
-        pieces: Each with its offset in the text as eSpeak NG gets it.
-        rate_hz: Of their samples.
-    """
-
-    pieces: tuple[tuple[int, TimedSpeech], ...]
-    rate_hz: int
-
-    @property
-    def n_bytes(self) -> int:
-        """The size of its samples."""
-        return sum(speech.pcm.nbytes for _, speech in self.pieces)
-
-
 class DraftReader:
     """Reads texts with eSpeak NG, in a process of its own; from any thread."""
 
-    def __init__(self, *, workers: int = 1) -> None:
+    def __init__(self) -> None:
         package = find_package()
         self._languages = Languages(package.folder / "espeak-ng-data")
-        self._pool = WorkerPool(lambda: EspeakWorker(package), size=workers)
+        self._pool = WorkerPool(lambda: EspeakWorker(package), size=1)
 
     def read(self, text: str, language: str | None = None) -> DraftReading:
         """Read a text, whose tags and pauses become short pauses.
@@ -111,34 +93,22 @@ class DraftReader:
             text: Of any length; it is read in pieces of half a minute.
             language: A BCP-47 code; None, or one that eSpeak NG doesn't know, for that of most of
                 the text's letters.
-        """
-        return build_reading(text, self.speak(text, language))
-
-    def speak(self, text: str, language: str | None = None) -> DraftSpeech:
-        """Speak a text, as `read`."""
-        voice = self.find_voice(text, language)
-        pieces = [
-            (start, *self._pool.run(partial(_speak, Utterance(piece, voice))))
-            for start, piece in _cut_pieces(_PlainText(text).text, language)
-        ]
-        rate_hz = pieces[0][2] if pieces else 0
-        return DraftSpeech(tuple((start, speech) for start, speech, _ in pieces), rate_hz)
-
-    def find_voice(self, text: str, language: str | None) -> str:
-        """ESpeak NG's voice in which a text is read.
 
         Raises:
-            SpeechFailed: It has none.
+            SpeechFailed: ESpeak NG has no voice for it.
         """
+        plain = _PlainText(text)
+        reading, voice = _Reading(plain), self._find_voice(text, language)
+        for start, piece in _cut_pieces(plain.text, language):
+            reading.add(start, *self._pool.run(partial(_speak, Utterance(piece, voice))))
+        return reading.finish()
+
+    def _find_voice(self, text: str, language: str | None) -> str:
         own = language_of_text(text)
         found = self._languages.find(language or own) or self._languages.find(own)
         if found is None:
             raise SpeechFailed(f"eSpeak NG can't read the language “{language or own}”.")
         return f"{found.voice_file}+{_VARIANT}"
-
-    def knows(self, language: str) -> bool:
-        """Whether eSpeak NG reads a language, by BCP-47 code."""
-        return self._languages.find(language) is not None
 
     def close(self) -> None:
         """End the process."""
@@ -147,14 +117,6 @@ class DraftReader:
 
 def _speak(utterance: Utterance, worker: EspeakWorker) -> tuple[TimedSpeech, int]:
     return worker.speak_timed(utterance, timeout_s=_PATIENCE_S), worker.rate_hz
-
-
-def build_reading(text: str, speech: DraftSpeech) -> DraftReading:
-    """The reading of a text from its speech."""
-    reading = _Reading(_PlainText(text))
-    for start, piece in speech.pieces:
-        reading.add(start, piece, speech.rate_hz)
-    return reading.finish()
 
 
 class _PlainText:

@@ -5,7 +5,6 @@ The arithmetic would hold the engine's threads up; and a fault in it ends a chil
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import subprocess
@@ -23,10 +22,8 @@ import numpy as np
 
 from studio.audio.clip import Clip, Pcm16, write_wav
 from studio.backends.espeak.espeak_voices import find_package
-from studio.backends.espeak.worker_pool import TimedSpeech
 from studio.errors import ModelUnavailable, SpeechFailed, StorageFailed
-from studio.hearing.draft_reading import DraftReader, DraftReading, DraftSpeech, build_reading
-from studio.hearing.reference_reading import ReferenceReader
+from studio.hearing.draft_reading import DraftReader
 from studio.hearing.word_times import Alignment, PhonemeTime, WordTime, align_samples
 from studio.storage.guarded_child import build_child_environment
 
@@ -36,8 +33,6 @@ IDLE_S = 60.0
 _LEAST_PATIENCE_S = 60.0
 _PATIENCE_S_PER_BYTE = 1 / 48_000  # as long as the take lasts, of which it uses a fiftieth
 _NICE = 19
-_MOST_HANDED_OVER = 4_000_000
-"""Bytes of a reading, a minute and a half: a longer one is rather made again."""
 
 _ON_WINDOWS = getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(
     subprocess, "IDLE_PRIORITY_CLASS", 0
@@ -54,7 +49,6 @@ class WordAligner:
 
     Attributes:
         is_closed: Whether it aligns nothing any more.
-        readings: The draft voice's readings; one that was made lately isn't made again.
     """
 
     def __init__(self, *, idle_s: float = IDLE_S) -> None:
@@ -63,7 +57,6 @@ class WordAligner:
         self._process: subprocess.Popen[bytes] | None = None
         self._timer: threading.Timer | None = None
         self.is_closed = False
-        self.readings = ReferenceReader()
 
     @property
     def is_running(self) -> bool:
@@ -98,9 +91,6 @@ class WordAligner:
             StorageFailed: It can't be read.
         """
         order: dict[str, Any] = {"path": str(path.absolute()), "text": text, "language": language}
-        speech = self.readings.find(text, language)
-        if speech is not None and speech.n_bytes <= _MOST_HANDED_OVER:
-            order["speech"] = _pack_speech(speech)
         with self._lock:
             answer = self._ask(order, path)
         if "unreadable" in answer:
@@ -122,7 +112,6 @@ class WordAligner:
             process.kill()  # which ends a wait for its answer, and so frees the lock
         with self._lock:
             self._stop()
-        self.readings.close()
 
     def _ask(self, order: dict[str, Any], path: Path) -> dict[str, Any]:
         if self._timer is not None:
@@ -203,32 +192,15 @@ def _exchange(process: subprocess.Popen[bytes], order: dict[str, Any]) -> dict[s
     return answer
 
 
-def _pack_speech(speech: DraftSpeech) -> dict[str, Any]:
-    return {
-        "rate_hz": speech.rate_hz,
-        "pieces": [
-            (start, base64.b64encode(one.pcm.tobytes()).decode(), one.words, one.phonemes)
-            for start, one in speech.pieces
-        ],
-    }
-
-
-def _unpack_speech(packed: dict[str, Any]) -> DraftSpeech:
-    pieces = (
-        (start, TimedSpeech(np.frombuffer(base64.b64decode(pcm), np.int16), words, phonemes))
-        for start, pcm, words, phonemes in packed["pieces"]
-    )
-    return DraftSpeech(tuple(pieces), packed["rate_hz"])
-
-
 def _run_child(orders: IO[bytes], answers: IO[bytes]) -> None:
     """Answer orders until there are no more."""
     with suppress(OSError, AttributeError):
         os.nice(_NICE)  # there is none on Windows
-    reader = _ChildReader()
+    reader: DraftReader | None = None
     try:
         for line in orders:
             try:
+                reader = reader or DraftReader()  # in a process of this one's own
                 answer = _answer(json.loads(line), reader)
             except ModelUnavailable as error:
                 answer = {"unavailable": str(error)}
@@ -237,33 +209,18 @@ def _run_child(orders: IO[bytes], answers: IO[bytes]) -> None:
             answers.write(json.dumps(answer).encode() + b"\n")
             answers.flush()
     finally:
-        reader.close()
+        if reader is not None:
+            reader.close()
 
 
-class _ChildReader:
-    """The readings of orders; eSpeak NG speaks in a process of this one's own, if it has to."""
-
-    def __init__(self) -> None:
-        self._reader: DraftReader | None = None
-
-    def read(self, order: dict[str, Any]) -> DraftReading:
-        if "speech" in order:
-            return build_reading(order["text"], _unpack_speech(order["speech"]))
-        self._reader = self._reader or DraftReader()
-        return self._reader.read(order["text"], order["language"])
-
-    def close(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-
-
-def _answer(order: dict[str, Any], reader: _ChildReader) -> dict[str, Any]:
+def _answer(order: dict[str, Any], reader: DraftReader) -> dict[str, Any]:
     try:
         # Mapped, so that a take of hours takes no memory.
         samples, rate_hz = _map_samples(Path(order["path"]))
     except (OSError, ValueError, EOFError, wave.Error) as error:
         return {"unreadable": str(getattr(error, "strerror", None) or error)}
-    return asdict(align_samples(samples, rate_hz, order["text"], reader.read(order)))
+    reading = reader.read(order["text"], order["language"])
+    return asdict(align_samples(samples, rate_hz, order["text"], reading))
 
 
 def _map_samples(path: Path) -> tuple[Pcm16, int]:
