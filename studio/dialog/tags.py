@@ -34,21 +34,26 @@ SOUND_TAGS = frozenset(
 # Every repetition is bounded, so that matching is linear for any input.
 _PAUSE = regex.compile(
     r"""
-      \[ \s? pause \b (?P<inner>\s{0,3}(?:[:=+\-\d]|\.\d)[^\[\]|]{0,60}|\s?) \.? \]
+      \[ \s? (?:paus[ea]\b|停[顿頓]) (?P<inner>\s{0,3}(?:[:=+\-\d]|\.\d)[^\[\]|]{0,60}|\s?) \.? \]
+    | \[ \s? (?:wait|stop|silence) \s? (?P<inner>[:=]\s?\.?\d[^\[\]|]{0,60}) \]
+    | [\[(] \s? (?P<inner>\d{1,3}(?:\.\d{1,3})?[\s-]?s(?:ec(?:ond)?s?)?)[\s-]pause \s? [\])]
+    | <\| (?:pause|silence) : (?P<ms>\d{1,6}) \|>
     | \( \s? pause \b (?P<inner>\s{0,3}(?:[:=+\-\d]|\.\d)[^()]{0,60}|\s?) \.? \)
     | < break \b (?P<time>[^<>]{0,80}) > (?:\s?</break\s?>)?
     """,
     regex.VERBOSE | regex.IGNORECASE,
 )
 _LENGTH = regex.compile(
-    r"[\s:=]*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(?P<unit>[a-z]*)\s*",
+    r"[\s:=]*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)[\s-]*(?P<unit>[^\W\d_]*)\s*",
     regex.IGNORECASE,
 )
 _BREAK_TIME = regex.compile(
     r"""\s*time\s*=\s*(?P<quote>["']?)(?P<length>[^"'/]*)(?P=quote)\s*/?\s*""", regex.IGNORECASE
 )
 _UNITS = {
-    **dict.fromkeys(("", "s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(
+        ("", "s", "sec", "secs", "second", "seconds", "sekunden", "segundos", "秒"), 1.0
+    ),
     **dict.fromkeys(("min", "mins", "minute", "minutes"), 60.0),
     **dict.fromkeys(("h", "hour", "hours"), 3600.0),
 }
@@ -57,7 +62,10 @@ TAG = re.compile(r"\[[^\[\]]{1,40}\]|</?[A-Za-z][^<>]{0,60}>")
 """Anything in brackets that looks like a tag; longer text in brackets is prose."""
 
 _AROUND_TAGS = re.compile(f"({TAG.pattern})")
-ODD_PAUSE = re.compile(r"\(\s?pause|<break|\[\s?pause[^\]]{30}", re.IGNORECASE)
+ODD_PAUSE = re.compile(
+    r"\(\s?(?:paus[ea]|\d)|<break|<\||\[\s?(?:pause[^\]]{30}|pausa|停|wait|stop|silence|\d)",
+    re.IGNORECASE,
+)
 """Finds pauses that aren't written as tags, or go on behind one."""
 
 
@@ -223,6 +231,8 @@ def _words(text: str) -> list[str | float]:
 
 
 def _seconds(match: regex.Match[str]) -> float:
+    if match["ms"]:
+        return check_pause(int(match["ms"]) / 1000, written=match[0])
     return _read_pause(*match.group(0, "inner", "time"))
 
 
