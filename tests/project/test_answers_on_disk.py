@@ -147,6 +147,8 @@ class Files:
             self._names = {one for one in self._names if str(Path(one).parent) != call.path}
         elif call.name.startswith("rename"):
             source, target = re.findall(r'"([^"]*)"', call.given)
+            if not target.startswith(self._root):  # Python's own, of modules that are new
+                return
             self._names.add(target)
             if source in self._data:
                 self._data.remove(source)
