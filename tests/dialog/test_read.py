@@ -54,7 +54,7 @@ def test_the_suffix_decides_how_a_broken_file_is_explained():
         (b"# only\n// comments", "holds no lines"),
         (b"\xef\xbb\xbf", "is empty"),
         (b"\xff\xfe\x00", "UTF-8"),
-        (b"PK\x03\x04\x00\x00", "not a text file"),
+        (b"PK\x03\x04\x00\x00", "an archive, or a document of another kind"),
         (b"\x89PNG\r\n\x1a\n", "UTF-8"),
         (b"Anna: a\0b", "not a text file"),
         (b"A: b\n" * 2_000_000, "has more than 5 MB, the most that a dialog may have"),
