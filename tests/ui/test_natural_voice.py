@@ -5,10 +5,8 @@ import io
 import numpy as np
 import pytest
 import soundfile
-from playwright.sync_api import TimeoutError as NothingCame
 from playwright.sync_api import expect
-from request_costs import Yardstick
-from ui_steps import fill, first_take, make, mark, open_picker, wait_for_other_take
+from ui_steps import fill, first_take, make, mark, wait_for_other_take
 
 from studio.backends import registry
 
@@ -19,20 +17,6 @@ Bob: I did. It took the roof off the old barn.
 Ann: Oh no! Is the horse all right?
 Maria: He is fine, only a little frightened.
 Bob: Then let us go and see what can be saved."""
-
-NOTE_TIMES = """() => {
-  const { play } = HTMLMediaElement.prototype;
-  window.soundsAt = [];
-  HTMLMediaElement.prototype.play = function () {
-    this.addEventListener("playing", () => window.soundsAt.push(performance.now()), { once: true });
-    return play.call(this);
-  };
-  document.addEventListener("keydown", (event) => (window.pressedAt = event.timeStamp), true);
-}"""
-SINCE_PRESS_MS = """() => {
-  const heard = window.soundsAt.at(-1);
-  return heard > window.pressedAt && heard - window.pressedAt;
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -78,55 +62,3 @@ def test_words_said_again_are_said_in_another_way(page, server):
     assert np.array_equal(after[:start], before[:start])
     assert np.array_equal(after[end:], before[-tail:])
     assert not np.array_equal(after[start:end], before[start : len(before) - tail])
-
-
-@pytest.mark.campaign
-def test_press_to_sound_in_seconds(page, server, capsys):
-    """On a quiet machine: in seconds of an ordinary one."""
-    page.evaluate(NOTE_TIMES)
-    found = {"Play": [], "down, when it is ahead": [], "down, otherwise": []}
-    with Yardstick() as yardstick:
-        for number in range(3):
-            fill(page, SCENE.replace("storm", f"storm of {1950 + number}"), 5)
-            page.wait_for_selector("#model-chip[data-state=loaded]")
-            page.wait_for_function("() => window.tableread.project.saving === 'saved'")
-            page.click("#play")
-            heard = page.wait_for_function("() => window.tableread.player.first_sound_ms")
-            found["Play"].append(heard.json_value() / 1000)
-            page.evaluate("() => window.tableread.playback.stop()")
-            with page.expect_request_finished(lambda one: one.url.endswith("/audition")):
-                open_picker(page, "Ann")
-            for _ in range(3):
-                wait_until_quiet(page)
-                found["down, when it is ahead"].append(press_s(page, "ArrowDown"))
-            wait_until_quiet(page)
-            page.keyboard.press("ArrowDown")  # which the voice ahead has no time for
-            found["down, otherwise"].append(press_s(page, "ArrowDown"))
-            page.keyboard.press("Escape")
-    with capsys.disabled():
-        print(f"\non a machine {yardstick.slowness:.1f} times as slow:")
-        for what, times_s in found.items():
-            print(f"{what}: {', '.join(f'{one:.2f}' for one in times_s)} s")
-    for what, most_s in (
-        ("Play", 1.5),
-        ("down, when it is ahead", 0.3),
-        ("down, otherwise", 1.2),
-    ):
-        assert np.median(found[what]) / yardstick.slowness <= most_s, what
-
-
-def press_s(page, key):
-    """Seconds from a key to the sound that it asks for."""
-    page.keyboard.press(key)
-    return page.wait_for_function(SINCE_PRESS_MS).json_value() / 1000
-
-
-def wait_until_quiet(page):
-    """Wait until no voice has been made for three seconds."""
-    while True:
-        try:
-            page.wait_for_event(
-                "requestfinished", lambda one: one.url.endswith("/audition"), timeout=3000
-            )
-        except NothingCame:
-            return
