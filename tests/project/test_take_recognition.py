@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import wave
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -290,11 +290,11 @@ def test_the_lines_from_the_play_head_on_go_first(
     order, is_moved = [], threading.Event()
     transcribe = Recogniser.transcribe
 
-    def waiting(self: Recogniser, clip, cancelled: Callable[[], bool] = lambda: False):
+    def waiting(self: Recogniser, clip, *given):
         if len(clip) in lengths:  # else it is the draft voice's reading, to weigh marks by
             order.append(lengths.index(len(clip)))
             is_moved.wait(60)
-        return transcribe(self, clip, cancelled)
+        return transcribe(self, clip, *given)
 
     monkeypatch.setattr(Recogniser, "transcribe", waiting)
     with reopened(tmp_path, catalogue()) as studio:
@@ -333,11 +333,11 @@ def test_a_recogniser_that_goes_away_meanwhile_loses_no_line(
     transcribe = Recogniser.transcribe
     calls = []
 
-    def unloaded_first(self: Recogniser, clip, cancelled: Callable[[], bool] = lambda: False):
+    def unloaded_first(self: Recogniser, clip, *given):
         calls.append(clip)
         if len(calls) == 1:
             self.unload()
-        return transcribe(self, clip, cancelled)
+        return transcribe(self, clip, *given)
 
     monkeypatch.setattr(Recogniser, "transcribe", unloaded_first)
     session = project(open_studio(recognisers=catalogue()), GOOD, "Close the door.")
