@@ -22,7 +22,8 @@ _NOTE = re.compile(
     re.DOTALL,
 )
 _NOTE_LINK = re.compile(r"<a\b[^<>]*epub:type=[\"'][^\"']*noteref[^<>]*>.*?</a>", re.DOTALL)
-_NOT_READ = re.compile(r"\b(?:nav|cover|scripted)\b")
+_BEGINNING = re.compile(r"\A[\ufeff\s]*(?:<\?xml[^<>]*>\s*)?")  # only a file's may be there
+_NOT_READ = re.compile(r"\b(?:nav|cover)\b")
 
 
 def read_epub(data: bytes) -> DocumentText:
@@ -37,7 +38,7 @@ def read_epub(data: bytes) -> DocumentText:
     items = {one.get("id"): one for one in package.iter() if one.tag.endswith("}item")}
     spine = [items.get(one.get("idref")) for one in package.iter() if one.tag.endswith("}itemref")]
     title = next((one.text or "" for one in package.iter() if one.tag.endswith("}title")), "")
-    pages = [f"<h1>{escape(' '.join(title.split()))}</h1>"] if title.strip() else []
+    shown_title, pages = escape(" ".join(title.split())), []
     for item in spine:
         if item is None or _NOT_READ.search(item.get("properties", "")):
             continue
@@ -45,7 +46,9 @@ def read_epub(data: bytes) -> DocumentText:
             posixpath.join(posixpath.dirname(path), unquote(item.get("href", "")))
         )
         page = read_packed(data, member).decode("utf-8", "replace")
-        pages.append(_NOTE_LINK.sub("", _NOTE.sub(_mark_note, page)).lstrip("\ufeff"))
+        pages.append(_BEGINNING.sub("", _NOTE_LINK.sub("", _NOTE.sub(_mark_note, page))))
+    if shown_title and not any(f">{shown_title}</h" in page for page in pages):
+        pages.insert(0, f"<h1>{shown_title}</h1>")
     return DocumentText("\n".join(pages))
 
 
