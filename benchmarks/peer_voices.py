@@ -74,7 +74,7 @@ def _load(family: str, paths: Sequence[str]) -> Callable[[str], float]:
     kokoro: Any = Kokoro(*paths)
 
     def speak_kokoro(text: str) -> float:
-        samples, rate_hz = kokoro.create(text, voice="af_heart", lang="en-us", trim=False)
+        samples, rate_hz = kokoro.create(text, voice="voice", lang="en-us", trim=False)
         return len(samples) / float(rate_hz)
 
     return speak_kokoro

@@ -143,8 +143,9 @@ def _start_peer(
         [folder] = find_folders(model)
         files = {"model": folder / model.sources[0].files["model"].path}
         kept = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        style = StyleTable([folder], model.places, *STYLE_SHAPES["kokoro"]).mix("af_heart")
-        np.savez(kept / "voices.npz", af_heart=style[:, None])
+        preset = _preset(backend)
+        styles = StyleTable([folder], model.places, *STYLE_SHAPES["kokoro"])
+        np.savez(kept / "voices.npz", voice=styles.mix(model.formula(preset))[:, None])
         files["voices"] = kept / "voices.npz"
     speak = stack.enter_context(peer_loop(model.family, files, _PEERS))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import own_home  # isort: skip  # before whatever imports the hub's client
+
 import gc
 import math
 import os
@@ -14,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import trained_weights
 from hypothesis import HealthCheck, settings
 from scenes import OpenStudio
 from serving import end_forks
@@ -47,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     end_forks()
+    own_home.remove()
 
 
 @pytest.hookimpl(trylast=True)
@@ -106,6 +110,17 @@ def pytest_runtest_setup() -> None:
         gc.collect()
         gc.freeze()
         _frozen_at[0] = len(sys.modules)
+
+
+@pytest.fixture(scope="module")
+def installed_kokoro(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Trained Kokoro is installed, here and in what this process starts."""
+    cache = tmp_path_factory.mktemp("hub")
+    trained_weights.install_kokoro(cache)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_CACHE", str(cache))
+        patch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+        yield
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def bench_without_models(folder: Path, *arguments: str) -> subprocess.CompletedP
     script.write_text(WITHOUT_MODELS, encoding="utf-8")
     return subprocess.run(
         [sys.executable, str(script), "bench", *arguments],
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "HF_HOME": str(folder / "hub")},
         cwd=folder,
         capture_output=True,
         text=True,

@@ -107,10 +107,10 @@ def test_beside_a_pause_of_the_script_there_is_no_other(open_studio: OpenStudio)
 
 
 @pytest.fixture(scope="module")
-def kokoro() -> Iterator[Backend]:
+def kokoro(installed_kokoro: None) -> Iterator[Backend]:
     backend = create("kokoro")
-    if missing := backend.unavailable() or backend.to_fetch():
-        pytest.skip(f"Kokoro with trained weights isn't here: {missing}")
+    if lacks := backend.unavailable():
+        pytest.skip(lacks)
     backend.load(lambda _: None)
     yield backend
     backend.unload()

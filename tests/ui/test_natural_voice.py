@@ -20,10 +20,9 @@ Bob: Then let us go and see what can be saved."""
 
 
 @pytest.fixture(scope="module")
-def server(server_of):
-    kokoro = registry.create("kokoro")
-    if lack := kokoro.unavailable() or kokoro.to_fetch():
-        pytest.skip(f"no trained voice is here: {lack}")
+def server(server_of, installed_kokoro):
+    if lack := registry.create("kokoro").unavailable():
+        pytest.skip(lack)
     return server_of("natural_server.py")
 
 

@@ -8,7 +8,7 @@ import pytest
 from studio.audio.analysis import estimate_fundamental_hz
 from studio.audio.clip import STUDIO_RATE_HZ, Clip
 from studio.backends.base import SpeechRequest
-from studio.backends.registry import create, describe_engines, offer_of
+from studio.backends.registry import create, describe_engines
 from studio.voices.automatic import choose_voice_names
 from studio.voices.speaker import Voice
 
@@ -23,10 +23,9 @@ BETWEEN_HZ = 150.0
 
 
 @pytest.mark.slow
-def test_names_are_spoken_by_a_voice_of_their_gender() -> None:
+def test_names_are_spoken_by_a_voice_of_their_gender(installed_kokoro: None) -> None:
     kokoro = create("kokoro")
-    lacks = offer_of(kokoro).unavailable or offer_of(kokoro).to_fetch
-    if lacks:
+    if lacks := kokoro.unavailable():
         pytest.skip(lacks)
     engines = describe_engines(kokoro, "en-US")
     kokoro.load(lambda _: None)
