@@ -18,6 +18,9 @@ MAX_SEED = 2**63 - 1
 MAX_PARAMS = 40
 MAX_PARAM_CHARS = 2_000
 
+ABOUT = "about"
+"""Parameter with what a script says of a line's speaker, such as an age, which casts a voice."""
+
 _MOST_KEY_CHARS = 40
 _KEY = regex.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _ITEM_KEYS = frozenset(("type", "speaker_id", "text", "language", "seed", "params"))

@@ -14,6 +14,7 @@ from itertools import accumulate
 import regex
 import sentencex
 
+from studio.dialog.attributes import ABOUT
 from studio.dialog.directions import DirectionKind, apply_directions
 from studio.dialog.gaps import GAP, Gaps
 from studio.dialog.model import (
@@ -266,7 +267,9 @@ MAX_DURATION = "max_duration"
 AS_WRITTEN = "as_written"
 """Parameter of a line of which nothing is said in words: numbers and signs go to the voice."""
 
-NO_SETTINGS = frozenset((AS_WRITTEN, MOOD, VOICE, LINE_ID, FILE_NAME, MAX_DURATION, GAP, DUAL))
+NO_SETTINGS = frozenset(
+    (ABOUT, AS_WRITTEN, MOOD, VOICE, LINE_ID, FILE_NAME, MAX_DURATION, GAP, DUAL)
+)
 """Parameters that no voice reads itself."""
 
 LanguagesOf = Callable[[str], Iterable[str]]

@@ -10,6 +10,7 @@ from functools import lru_cache
 import regex
 
 from studio.dialog.attributes import (
+    ABOUT,
     Attributes,
     parse_attributes,
     read_audio_path,
@@ -66,9 +67,10 @@ _COLON_ENDS_NAME = regex.compile(r"：|:(?=[\s\p{Cf}]|$)")
 _NAME_BEGINS = regex.compile(r"[\p{L}\p{N}\p{So}]")
 _SENTENCE_MARKS = regex.compile(r"[.?!,;…。？！、，；؟،؛।\"“”„«»\[\]|]")
 _AGED = regex.compile(
-    r"(?P<name>\p{Lu}[\p{Lu} .'’-]*)(?:,\s*\d{1,2}s?|\s\((?:\p{Lu}+,\s*)?\d{1,2}s?\))"
+    r"(?P<name>\p{Lu}[\p{Lu} .'’-]*)(?:,\s*(?P<about>\d{1,2}s?)"
+    r"|\s\((?P<about>\p{Lu}+,\s*\d{1,2}s?|\d{1,2}s)\))"
 )
-"""A name in capitals with an age, which tells it from a sentence: "MARY, 70s", "TAM (CHILD, 8)"."""
+"""A name in capitals with an age: "MARY, 70s", "TAM (CHILD, 8)"; "GUARD (2)" is another guard."""
 _ABBREVIATED = regex.compile(
     r"(?:(?i:Dr|Mr|Mrs|Ms|Mx|Prof|St|Sr|Sra|Jr|Fr|Hr|Lt|Col|Gen|Capt|Cpt|Sgt|Maj|Rev|Hon|Insp|Mme"
     r"|Mlle)|No|Nr|NO|NR|(?:\p{L}\.)*\p{L})\."
@@ -209,10 +211,13 @@ def _colon_header(line: str) -> Header | None:
     written, how = line[:colon], ""
     if ")" in written or "）" in written:
         written, how = split_extension(written)
+    attributes = _NO_ATTRIBUTES
+    if written[:1].isupper() and (aged := _AGED.fullmatch(written)) is not None:
+        written, attributes = aged["name"], Attributes(params={ABOUT: aged["about"]})
     name = _plain_name(written)
     text = line[colon + 1 :].strip()
     text = f"{how} {text}".strip() if how else text
-    return Header(name, _NO_ATTRIBUTES, text) if name else None
+    return Header(name, attributes, text) if name else None
 
 
 @lru_cache(maxsize=1_000)  # most lines of a script have a name that was read before
@@ -230,8 +235,6 @@ def _plain_name(written: str) -> str | None:
         for word in words
         if not (word.endswith(".") and _ABBREVIATED.fullmatch(word.lstrip("(")))
     )
-    if (aged := _AGED.fullmatch(unabbreviated)) is not None:
-        unabbreviated = aged["name"]
     looks_like_prose = (
         len(words) > MAX_COLON_NAME_WORDS
         or not _NAME_BEGINS.match(name)

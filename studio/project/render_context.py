@@ -57,7 +57,7 @@ from studio.project.draft import MAX_CAST_NAMES, DocumentDraft
 from studio.project.word_timing import WordTimer
 from studio.storage.disk import hash_file
 from studio.storage.file_cache import FileCache
-from studio.voices.automatic import choose_voice_names
+from studio.voices.automatic import choose_voice_names, list_about
 from studio.voices.cast import Cast
 from studio.voices.library import SpeakerLibrary
 from studio.voices.speaker import EngineVoice, Speaker
@@ -599,7 +599,9 @@ class VoiceResolver:
         kept = {name: chosen.get(name_key(name), name) for name in known.old if is_automatic(name)}
         new = [name for name in known.new if name_key(name) not in chosen and is_automatic(name)]
         language = document.settings.language
-        named = choose_voice_names(new, kept, describe_engines(backend, language), language)
+        engines = describe_engines(backend, language)
+        about = list_about((line.speaker or "", line.params) for line in document)
+        named = choose_voice_names(new, kept, engines, language, about)
         first_names = {**document.first_names, **dict(islice(named.items(), room))}
         return replace(document, first_names=first_names)
 

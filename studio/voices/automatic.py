@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from studio.dialog.model import Dialog, Speech, name_key
+from studio.dialog.attributes import ABOUT
+from studio.dialog.model import Dialog, ParamValue, Speech, name_key
 from studio.voices.given_names import usual_age, usual_gender
 from studio.voices.library import SpeakerLibrary, SpeakerSnapshot
 
@@ -111,6 +112,7 @@ def choose_voice_names(
     kept: Mapping[str, str],
     engines: Sequence[DescribeVoice],
     language: str | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """The names by which new characters of a cast choose automatic voices unlike the others'.
 
@@ -123,6 +125,7 @@ def choose_voice_names(
         kept: The names by which those before them have chosen, by their own.
         engines: On which the voices are kept apart, that of the scene first: it counts most.
         language: Of the scene, where it is known; some names are a woman's in one language only.
+        about: What the script says of characters, such as "CHILD, 8", by the keys of their names.
 
     Returns:
         By the character's name; without those who choose by their own.
@@ -137,7 +140,9 @@ def choose_voice_names(
         chosen = name
         if len(others) < _MOST_CHOSEN:
             heard = others if len(others) < _MOST_COMPARED else ()
-            chosen = _choose(name, language, heard, engines)
+            said = (about or {}).get(key)
+            known_as = f"{name} ({said})" if said else name
+            chosen = _choose(name, known_as, language, heard, engines)
         known[key] = chosen
         others.append(chosen)
         if chosen != name:
@@ -161,18 +166,33 @@ def name_voices(
         given: Names that have a voice otherwise.
         language: As in `choose_voice_names`.
     """
-    names = {name_key(line.speaker): line.speaker for line in dialog if isinstance(line, Speech)}
+    lines = [line for line in dialog if isinstance(line, Speech)]
+    names = {name_key(line.speaker): line.speaker for line in lines}
     if not engines:
         return {}
     known, voiced = SpeakerSnapshot(library), set(map(name_key, given))
     new = [one for key, one in names.items() if key not in voiced and known.find(one) is None]
-    return choose_voice_names(new, {}, engines, language)
+    about = list_about((line.speaker, line.params) for line in lines)
+    return choose_voice_names(new, {}, engines, language, about)
+
+
+def list_about(lines: Iterable[tuple[str, Mapping[str, ParamValue]]]) -> dict[str, str]:
+    """What lines, by speaker and parameters, say of their speakers, by the keys of their names."""
+    found: dict[str, str] = {}
+    for speaker, params in lines:
+        if ABOUT in params:
+            found.setdefault(name_key(speaker), str(params[ABOUT]))
+    return found
 
 
 def _choose(
-    name: str, language: str | None, others: Sequence[str], engines: Sequence[DescribeVoice]
+    name: str,
+    known_as: str,
+    language: str | None,
+    others: Sequence[str],
+    engines: Sequence[DescribeVoice],
 ) -> str:
-    gender, age = usual_gender(name, language), usual_age(name)
+    gender, age = usual_gender(known_as, language), usual_age(known_as)
     taken = [[describe(other) for other in others] for describe in engines]
     best, least = name, math.inf
     for candidate in _list_candidates(name):

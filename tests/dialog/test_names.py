@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.dialog.model import MAX_NAME_CHARS, clean_name, name_key, same_name
+from studio.dialog.model import MAX_NAME_CHARS, Dialog, Speech, clean_name, name_key, same_name
+from studio.dialog.script import parse_script, write_script
 from studio.errors import NameRejected
 
 
@@ -55,3 +56,21 @@ def test_cleaning_twice_changes_nothing(written):
         return
     assert clean_name(name) == name
     assert name_key(name_key(name)) == name_key(name)
+
+
+def test_an_age_behind_a_name_in_capitals_is_said_of_the_same_speaker():
+    script = """TAM (CHILD, 8): Wait for me.
+MARY: No.
+TAM: Please.
+MARY, 70s: Go.
+GUARD (2): Halt.
+GUARD (3): Halt."""
+    lines = parse_script(script).dialog.lines
+    speakers = [(line.speaker, line.params.get("about")) for line in lines]
+    assert speakers == [
+        ("TAM", "CHILD, 8"), ("MARY", None), ("TAM", None), ("MARY", "70s"),
+        ("GUARD (2)", None), ("GUARD (3)", None),
+    ]  # fmt: skip
+    assert parse_script(write_script(Dialog(lines))).dialog.speakers() == Dialog(lines).speakers()
+    kept = Dialog((Speech("TAM (CHILD, 8)", "An earlier project's name."),))
+    assert parse_script(write_script(kept)).dialog.speakers() == kept.speakers()

@@ -12,6 +12,7 @@ import pytest
 from project_scenes import Bench, document_of, ops, rendered
 from test_damage import IDA
 
+from studio.backends.registry import create, describe_engines
 from studio.dialog.formats.dialog_file import read_dialog_text
 from studio.errors import BadInput
 from studio.project.characters import PLAIN, Character, change_character
@@ -74,6 +75,18 @@ def test_a_script_gives_a_character_a_voice_by_its_name(bench: Bench) -> None:
     assert [one.line_number for one in notices if "Kokoro" in one.message] == [3]
     session.undo(IDA, session.rev)
     assert session.document.characters == {}
+    bench.kill(session)
+
+
+def test_a_script_says_how_old_a_character_is(bench: Bench) -> None:
+    session = scene(bench)
+    script = "CARL: One.\nCARL (CHILD, 8): Two.\nBERT: Three."
+    session.merge_script(script, IDA, session.rev)
+    assert [line.speaker for line in session.document] == ["CARL", "CARL", "BERT"]
+    described, *_ = describe_engines(create("draft"))
+    chosen = session.document.first_names
+    carl, bert = (described(chosen.get(name, name)) for name in ("CARL", "BERT"))
+    assert carl.pitch_hz > 180 > bert.pitch_hz
     bench.kill(session)
 
 

@@ -129,3 +129,11 @@ def test_children_are_high_and_old_people_low(engine: str) -> None:
         assert pitch_of(name) <= min(107, pitch_of("Carl")), name
     assert pitch_of("RUTH, 70s") <= 172
     assert 0 < max(men) < 150 < max(women)
+
+
+def test_what_the_script_says_of_a_character_casts_its_voice() -> None:
+    engines = describe_engines(create("kokoro"), "en")
+    chosen = choose_voice_names(["CARL"], {}, engines, "en", {"carl": "CHILD, 8"}).get(
+        "CARL", "CARL"
+    )
+    assert engines[0](chosen).pitch_hz >= 180

@@ -204,7 +204,7 @@ function change(state, lineId, fields) {
   state.lines.set(lineId, next);
 }
 
-const SILENT = new Set([GAP, "voice", "id", "file", "max_duration", "dual"]);
+const SILENT = new Set([GAP, "about", "voice", "id", "file", "max_duration", "dual"]);
 
 /** Whether another value of a field changes how the line sounds; its gap and its names elsewhere don't. */
 function changesSound(name, now, before) {
