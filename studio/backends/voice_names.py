@@ -41,8 +41,8 @@ class VoiceNames:
                 return one, preset
         return None
 
-    def get(self, written: str, remedy: str | None = None) -> str | EngineVoice:
-        """Whom a name means, as a cast has it; the remedy is what to do if it means nobody.
+    def get(self, written: str, advice: str | None = None) -> str | EngineVoice:
+        """Whom a name means, as a cast has it; the advice is what to do if it means nobody.
 
         Raises:
             BadInput: It is a voice of another engine.
@@ -50,8 +50,10 @@ class VoiceNames:
         """
         found, own = self.find(written), self._backend
         if found is None:
-            remedy = remedy or f"The command “voices list {own.name}” prints those of {own.title}."
-            raise NotFound(f"There is no voice “{written}”{self._hint_at(written)}. {remedy}")
+            advice = advice or f"The command “voices list {own.name}” prints those of {own.title}."
+            if near := self._list_near(written):
+                raise NotFound(f"There is no voice “{written}”; there is {near}. {advice}")
+            raise NotFound(f"There is no voice “{written}”. {advice}")
         if isinstance(found, str):
             return found
         engine, preset = found
@@ -78,21 +80,20 @@ class VoiceNames:
             if (key, written) in notices:
                 continue
             try:
-                if found.setdefault(key, voice := self.get(str(written))) != voice:
-                    fault = f"“{written}” is left out, as one voice speaks all of a character."
+                voice = self.get(str(written), f"{line.speaker} keeps the voice that is there.")
+                if found.setdefault(key, voice) != voice:
+                    fault = f"“{written}” is left out, as one voice speaks all of {line.speaker}."
             except (BadInput, NotFound) as error:
                 fault = str(error)
-            notice = Notice(f"{line.speaker}: {fault}", line.line_number)
-            notices[key, written] = notice if fault else None
+            notices[key, written] = Notice(fault, line.line_number) if fault else None
         return found, list(filter(None, notices.values()))
 
-    def _hint_at(self, written: str) -> str:
+    def _list_near(self, written: str) -> str:
         known = {name_key(one.name): one.name for one in self._library.list()}
         for one in self._backend.capabilities.presets:
             known |= {name_key(spell(one)): one.label for spell in _SPELLINGS}
         near = get_close_matches(name_key(written.rpartition("/")[2]), known)
-        labels = dict.fromkeys(known[one] for one in near)
-        return f"; there is “{'” and “'.join(labels)}”" if labels else ""
+        return " and ".join(f"“{label}”" for label in dict.fromkeys(known[one] for one in near))
 
 
 def _find_preset(backend: Backend, written: str) -> Preset | None:

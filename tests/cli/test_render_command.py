@@ -435,7 +435,7 @@ def test_a_voices_name_that_nobody_here_has_is_answered_with_the_nearest(command
     assert command.run(script, "--voice", "Zed=Heart") == 2
     assert "“Heart (woman)” is a voice of Kokoro, and one engine speaks all" in command.stderr
     assert command.run(script) == 0, "a script is read all the same"
-    assert "Line 1: Zed: There is no voice “Lowe 1”; there is “Low 1”" in command.stderr
+    assert "Line 1: There is no voice “Lowe 1”; there is “Low 1”" in command.stderr
 
 
 def test_each_file_of_a_zip_says_what_spoke_it(command: Command) -> None:

@@ -63,6 +63,7 @@ MODULES = (
     "voices/cast.py",
     "voices/samples.py",
     "backends/engine_cards.py",
+    "backends/voice_names.py",
     "services/line_checks.py",
     "services/line_patches.py",
     "services/line_recordings.py",
