@@ -39,9 +39,9 @@ from studio.audio.file_tags import (
 from studio.audio.formats import AudioFormat
 from studio.audio.mastering import NO_MASTERING, Master, Mixdown, open_mixdown
 from studio.audio.timeline import FailedPart, Timeline, TimelineEntry
+from studio.dialog.directions import find_said
 from studio.dialog.model import ParamValue
 from studio.dialog.planning import FILE_NAME, LINE_ID
-from studio.dialog.said_text import find_said
 from studio.errors import BadInput, DiskFull
 from studio.storage.disk import open_atomic, storage_errors
 from studio.storage.zip_members import ZipWriter, build_zip_info
@@ -178,7 +178,7 @@ class Caption:
     @property
     def said(self) -> str:
         """What is heard of it, in written words: no pauses, sounds and stage directions."""
-        return find_said(self.shown)[0]
+        return find_said(self.shown).text
 
 
 NO_CAPTION = Caption()

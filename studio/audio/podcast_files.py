@@ -13,7 +13,7 @@ from studio.audio.clip import STUDIO_RATE_HZ
 from studio.audio.export import Caption
 from studio.audio.file_tags import Chapter
 from studio.audio.timeline import Timeline
-from studio.dialog.said_text import find_said
+from studio.dialog.directions import find_said
 
 CHAPTERS = "chapters.json"
 TRANSCRIPT = "transcript.json"
@@ -55,7 +55,7 @@ def _list_lines(timeline: Timeline, captions: Mapping[int, Caption]) -> Iterator
         parts = list(group)
         first, text = parts[0][0], " ".join(caption.said for caption, _ in parts)
         if first.written is not None:
-            text, _ = find_said(first.written)
+            text = find_said(first.written).text
         if text:
             yield {
                 "speaker": first.speaker,

@@ -330,7 +330,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
             audio_root=None if arguments.script == STANDARD else arguments.script.absolute().parent,
             folder=folder,
             tries=arguments.tries,
-            pronounce=pronouncing.spoken,
+            rules=pronouncing,
             characters=arguments.characters,
             gap_s=arguments.gap_s,
         )
@@ -349,7 +349,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
             _copy_tries(job, arguments.keep_tries)
         documents = _Documents(
             partial(write_captions, job, dialog, pronouncing.spoken),
-            lambda: time_render(job, dialog, studio.aligner),
+            lambda: time_render(job, dialog, studio.aligner, pronouncing),
             notice,
         )
         describe = partial(arguments.describe, studio=studio, title=parsed.title)

@@ -27,10 +27,12 @@ from studio.dialog.model import SpeechLimits, name_key
 from studio.dialog.tags import (
     DEFAULT_PAUSE_S,
     SOUND_TAGS,
+    find_sounds,
     sound_name,
     tidy_spaces,
     write_pause,
 )
+from studio.dialog.text_view import Span, TextView, leave_out
 from studio.storage.text_cache import text_cache
 
 MAX_DIRECTION_CHARS = 2_000
@@ -487,14 +489,18 @@ def apply_directions(text: str, limits: SpeechLimits, moods: Collection[str]) ->
     return directed
 
 
-def cut_directions(text: str) -> str:
+def _list_unspoken(text: str) -> list[Span]:
+    return [(one.start, one.end) for one in find_directions(text) if not one.is_spoken]
+
+
+def cut_directions(text: str) -> TextView:
     """A line's text without its stage directions, which no voice says."""
-    pieces, end = [], 0
-    for one in find_directions(text):
-        if not one.is_spoken:
-            pieces.append(text[end : one.start])
-            end = one.end
-    return tidy_spaces(" ".join((*pieces, text[end:]))) if pieces else text
+    return leave_out(text, _list_unspoken(text))
+
+
+def find_said(text: str) -> TextView:
+    """What a voice says of a text, as captions show it: without pauses, sounds and directions."""
+    return leave_out(text, [*find_sounds(text), *_list_unspoken(text)])
 
 
 def _stand_in(words: str, effect: Effect, limits: SpeechLimits) -> str:

@@ -6,16 +6,18 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, compress, count, pairwise
 from typing import TypeVar
 
 import regex
 
 from studio.dialog.atoms import cut_atoms
+from studio.dialog.directions import cut_directions
 from studio.dialog.model import SpeechLimits, find_reading_language, normalize_spoken_text
 from studio.dialog.spoken import say, tell_language
 from studio.dialog.tags import list_symbols, tidy_spaces
+from studio.dialog.text_view import TextView, ViewBuilder, compose, tidy
 from studio.dialog.word_search import Hit, WordList, is_inside, is_mark, is_one_word, joins
 from studio.errors import BadInput
 
@@ -125,9 +127,8 @@ class PronunciationRules:
         """
         normal, lists = self._search(text)
         if self.in_words and language is not None:
-            symbols, found = _find(lists, normal) if lists else (text, [])
-            words = "".join(_join(symbols, found, lambda one: say(one, language).text))
-            return tidy_spaces(words) if found else words
+            joined = self._replace(normal, lists, language)
+            return tidy_spaces(joined.text) if joined else say(text, language).text
         if not lists:
             return text
         is_long = most_chars is not None and len(text) > 4 * most_chars
@@ -139,11 +140,29 @@ class PronunciationRules:
                 return tidy_spaces(said)
         if most_chars is not None:
             symbols, found = _find_beginning(lists, normal, 4 * most_chars)
-            said = "".join(_join(symbols, found)) if found else ""
+            said = _join(symbols, found).text if found else ""
             if len(said) > 2 * most_chars:  # a space may go only before or after another character
                 return tidy_spaces(said)
-        symbols, found = _find(lists, normal)
-        return tidy_spaces("".join(_join(symbols, found))) if found else text
+        joined = self._replace(normal, lists)
+        return tidy_spaces(joined.text) if joined else text
+
+    def view(self, text: str, language: str | None = None) -> TextView:
+        """What `spoken` gives, with the places of what is said otherwise."""
+        language = language if self.in_words else None
+        joined = self._replace(*self._search(text), language)
+        if joined is None:
+            return say(text, language) if language else TextView(text)
+        return tidy(joined.text).over(joined).over(compose(text))
+
+    @staticmethod
+    def _replace(
+        text: str, lists: list[WordList[Pronunciation]], language: str | None = None
+    ) -> TextView | None:
+        """A normal text with the words of lists replaced, untidily; None if it has none."""
+        symbols, found = _find(lists, text) if lists else ("", [])
+        if not found:
+            return None
+        return _join(symbols, found, partial(say, language=language) if language else TextView)
 
     def find_first(self, text: str) -> str | None:
         """The first word of the list that is replaced in text, if there is any."""
@@ -261,6 +280,12 @@ class PronunciationRules:
         return text, [words for words in self._words if not words.is_absent_from(text)]
 
 
+def build_spoken_words(text: str, rules: PronunciationRules, language: str | None) -> TextView:
+    """What a voice says of a line's text: without stage directions, by rules in a language."""
+    cut = cut_directions(text)
+    return rules.view(cut.text, language).over(cut)
+
+
 class _Known(dict[_Key, _Value]):
     """Remembers what was found of some keys, and forgets all of it when that is too much."""
 
@@ -338,23 +363,32 @@ def _find_beginning(
 
 
 def _join(
-    symbols: Sequence[str], found: Iterable[_Match], say_rest: Callable[[str], str] = str
-) -> Iterator[str]:
+    symbols: Sequence[str], found: Iterable[_Match], say_rest: Callable[[str], TextView] = TextView
+) -> TextView:
     """Replace words; a space separates a spoken form from an adjacent word, as in R&D."""
+    view = ViewBuilder()
     last = ""  # what was said before
     at = 0
     is_entry = is_left_out = False
     for start, stop, entry in chain(found, [(len(symbols), len(symbols), _NOTHING)]):
-        kept = say_rest("".join(symbols[at:start]))
-        if kept and is_left_out and _COMMA_LAST.search(last):
-            kept = _COMMA_FIRST.sub("", kept)
-        if kept:
-            yield f" {kept}" if is_entry and is_one_word(last[-1], kept[0]) else kept
-            last, is_entry = kept[-3:], False
+        written = "".join(symbols[at:start])
+        if is_left_out and _COMMA_LAST.search(last) and (comma := _COMMA_FIRST.match(written)):
+            view.put("", comma.end())
+            written = written[comma.end() :]
+        kept = say_rest(written)
+        if kept.text:
+            if is_entry and is_one_word(last[-1], kept.text[0]):
+                view.put(" ", 0)
+            last, is_entry = kept.text[-3:], False
+        view.keep(kept, len(written))
+        size = sum(map(len, symbols[start:stop]))
         if said := entry.spoken:
-            yield f" {said}" if last and is_one_word(last[-1], said[0]) else said
+            view.put(f" {said}" if last and is_one_word(last[-1], said[0]) else said, size)
             last, is_entry = said[-3:], True
+        else:
+            view.put("", size)
         is_left_out, at = not said, stop
+    return view.finish()
 
 
 _NOTHING = Pronunciation("")

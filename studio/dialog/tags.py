@@ -208,6 +208,17 @@ def strip_tags(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
+def hide_tags(text: str, sign: str = " ") -> str:
+    """A text with a character instead of each of its tags' and pauses'."""
+    if not may_have_tags(text):
+        return text
+    hidden, at = [], 0
+    for start, end in find_tags(text):
+        hidden += [text[at:start], sign * (end - max(start, at))]
+        at = max(end, at)
+    return "".join((*hidden, text[at:]))
+
+
 def find_tags(text: str) -> Iterator[tuple[int, int]]:
     """The tags and pauses of a text by start and end, in order; searched as they are asked for."""
     # Most text has none, which is known sooner than searched.

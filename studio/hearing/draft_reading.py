@@ -17,7 +17,7 @@ from studio.backends.espeak.backend import plain_text
 from studio.backends.espeak.espeak_voices import Languages, find_package, language_of_text
 from studio.backends.espeak.worker_pool import EspeakWorker, TimedSpeech, Utterance, WorkerPool
 from studio.dialog.planning import split_text
-from studio.dialog.tags import strip_tags
+from studio.dialog.tags import hide_tags, strip_tags
 from studio.errors import ScriptError, SpeechFailed
 from studio.hearing.cepstra import N_BANDS, STEP_S, Frames, measure_mel_power
 
@@ -287,15 +287,14 @@ def find_words(text: str, events: Sequence[int] = ()) -> list[tuple[int, int]]:
 
 
 def _iter_words(text: str, events: Sequence[int]) -> Iterator[tuple[int, int]]:
-    for stretch in strip_tags(text):
-        for match in _WORD.finditer(text, *stretch):
-            edges = [match.start(), match.end()]
-            if _UNSPACED.search(match[0]):
-                phrases = (one.start() for one in _PHRASE.finditer(text, edges[0], edges[1]))
-                edges[1:1] = sorted({at for at in (*events, *phrases) if edges[0] < at < edges[1]})
-            for start, end in pairwise(edges):
-                piece = text[start:end]
-                if _LETTER.search(piece):
-                    inner = _EDGE.sub("", piece)
-                    first = start + piece.index(inner)
-                    yield first, first + len(inner)
+    for match in _WORD.finditer(hide_tags(text)):
+        edges = [match.start(), match.end()]
+        if _UNSPACED.search(match[0]):
+            phrases = (one.start() for one in _PHRASE.finditer(text, edges[0], edges[1]))
+            edges[1:1] = sorted({at for at in (*events, *phrases) if edges[0] < at < edges[1]})
+        for start, end in pairwise(edges):
+            piece = text[start:end]
+            if _LETTER.search(piece):
+                inner = _EDGE.sub("", piece)
+                first = start + piece.index(inner)
+                yield first, first + len(inner)

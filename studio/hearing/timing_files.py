@@ -12,9 +12,9 @@ from io import BytesIO
 from itertools import pairwise
 from pathlib import PurePath
 
+from studio.dialog.directions import find_said
 from studio.dialog.formats.caption_writer import escape_vtt, format_time
 from studio.dialog.planning import split_sentences
-from studio.dialog.said_text import find_said
 from studio.hearing.caption_cues import (
     MAX_CAPTION_CHARS,
     CaptionCue,
@@ -61,16 +61,12 @@ def place_in_scene(line: TimedLine, said: Alignment) -> TimedLine:
 
 def show_line(line: TimedLine) -> TimedLine:
     """A line as captions have it, with the text that is heard of it, and its words in that."""
-    text, places = find_said(line.text)
-    if text == line.text:
+    said = find_said(line.text)
+    if said.text == line.text:
         return line
-    place_of = {place: at for at, place in enumerate(places)}
-    words = (
-        replace(word, start=place_of[word.start], end=place_of[word.end - 1] + 1)
-        for word in line.words
-        if word.start in place_of and word.end - 1 in place_of
-    )
-    return replace(line, text=text, words=tuple(words))
+    places = ((word, *said.find_shown(word.start, word.end)) for word in line.words)
+    words = (replace(word, start=start, end=end) for word, start, end in places if start < end)
+    return replace(line, text=said.text, words=tuple(words))
 
 
 class TimingFormat(StrEnum):

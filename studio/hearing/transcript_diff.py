@@ -14,6 +14,7 @@ from itertools import accumulate
 
 from studio.backends.espeak.espeak_voices import language_of_text
 from studio.dialog.spoken import say
+from studio.dialog.text_view import TextView
 from studio.hearing.recognition import RecognisedWord, Transcript
 from studio.hearing.word_comparison import NEAR, Comparison, Step, align
 from studio.hearing.word_sounds import ReadSounds
@@ -70,7 +71,7 @@ def compare_transcript(
     *,
     language: str | None = None,
     read_sounds: ReadSounds | None = None,
-    pronounce: Callable[[str], str] = lambda text: text,
+    pronounce: Callable[[str], TextView] = TextView,
 ) -> tuple[WordMark, ...]:
     """Where a recording differs from its text.
 
@@ -144,7 +145,7 @@ def _read_said(
     starts = [0, *accumulate(len(word.text) + 1 for word in words)]
     spoken = say(" ".join(word.text for word in words), language)
     units = [unit for unit in read_text(spoken.text, language) if not unit.is_optional]
-    places = (spoken.find_written(unit.start, unit.end)[0] for unit in units)
+    places = (spoken.find_source(unit.start, unit.end)[0] for unit in units)
     owners = [words[bisect_right(starts, place) - 1] for place in places]
     times = [(word.start_s, word.end_s) for word in owners]
     probabilities = [word.probability for word in owners]

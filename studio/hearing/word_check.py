@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from studio.audio.clip import Clip
+from studio.dialog.text_view import TextView
 from studio.errors import AudioRejected
 from studio.hearing.hearing_models import HearingModels
 from studio.hearing.recognition import lower_priority
@@ -51,7 +52,7 @@ class ExpectedText:
 
     text: str
     language: str | None
-    pronounce: Callable[[str], str] = lambda text: text
+    pronounce: Callable[[str], TextView] = TextView
 
 
 class WordChecker:

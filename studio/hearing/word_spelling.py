@@ -5,12 +5,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
+from heapq import merge
 
 import regex
 
-from studio.dialog.spoken import Spoken, say
-from studio.dialog.tags import strip_tags
+from studio.dialog.spoken import say
+from studio.dialog.tags import hide_tags
+from studio.dialog.text_view import TextView
 
 _WORD = regex.compile(
     r"(?:(?<!\S)[-−])?[$€£¥]?\p{N}[\p{N}.,:/]*\p{N}(?:\p{L}+|\s?[%‰€])?"  # 1,999.99 18:45 35 %
@@ -91,44 +92,62 @@ _FOLDED = str.maketrans({**dict.fromkeys("’ʼ‘＇", "'"), "⁄": "/", "−":
 def read_text(text: str, language: str) -> list[WordUnit]:
     """The words of text outside of tags, in a language by its BCP-47 code."""
     found = []
-    for first, last in strip_tags(text):
-        for match in _WORD.finditer(text, first, last):
-            word = match[0]
-            is_sign = _SIGN.fullmatch(word) is not None
-            found.append(WordUnit(*match.span(), word, _spell(word, language), is_sign))
+    for match in _WORD.finditer(hide_tags(text)):
+        word = match[0]
+        is_sign = _SIGN.fullmatch(word) is not None
+        found.append(WordUnit(*match.span(), word, _spell(word, language), is_sign))
     return found
 
 
-def read_written(text: str, language: str, pronounce: Callable[[str], str]) -> list[WordUnit]:
+def read_written(text: str, language: str, pronounce: Callable[[str], TextView]) -> list[WordUnit]:
     """The words that are said of a line's text, each with its place in that.
 
     What has a pronunciation may be said as that says, or as it is written.
     """
-    said = say(text, language)
-    written = [_place_back(unit, said, text) for unit in read_text(said.text, language)]
-    spoken = read_text(say(pronounce(text), language).text, language)
-    folded, also_folded = ([unit.spellings for unit in side] for side in (written, spoken))
-    if folded == also_folded:
-        return written
-    matcher = SequenceMatcher(None, folded, also_folded, autojunk=False)
+    said = pronounce(text)
+    written = _read_view(say(text, language), text, language)
+    spoken = _read_view(say(said.text, language).over(said), text, language)
     units: list[WordUnit] = []
-    for how, first, last, at, end in matcher.get_opcodes():
-        replaced = written[first:last]
-        if how == "equal":
-            units += replaced
-        elif how == "delete":
-            units += [replace(one, is_optional=True) for one in replaced]
-        elif replaced:
-            instead = " ".join(one.spellings[0] for one in spoken[at:end])
-            also = " ".join(one.spellings[0] for one in replaced)
-            start, stop = replaced[0].start, replaced[-1].end
-            units.append(WordUnit(start, stop, text[start:stop], (instead, also)))
+    for units_here, units_there in _pair(written, spoken):
+        if [one.spellings for one in units_here] == [one.spellings for one in units_there]:
+            units += units_here
+        elif not units_there:
+            units += [replace(one, is_optional=True) for one in units_here]
+        elif units_here:
+            instead = " ".join(one.spellings[0] for one in units_there)
+            also = " ".join(one.spellings[0] for one in units_here)
+            start, end = units_here[0].start, units_here[-1].end
+            units.append(WordUnit(start, end, text[start:end], (instead, also)))
     return units
 
 
-def _place_back(unit: WordUnit, said: Spoken, text: str) -> WordUnit:
-    start, end = said.find_written(unit.start, unit.end)
-    return replace(unit, start=start, end=end, text=text[start:end])
+def _read_view(said: TextView, text: str, language: str) -> list[WordUnit]:
+    """The words that are said of a text, with their places in that."""
+    units = []
+    for unit in read_text(said.text, language):
+        start, end = said.find_source(unit.start, unit.end)
+        units.append(replace(unit, start=start, end=end, text=text[start:end]))
+    return units
+
+
+def _pair(
+    written: list[WordUnit], spoken: list[WordUnit]
+) -> Iterator[tuple[list[WordUnit], list[WordUnit]]]:
+    """The words of two readings of a text that stand for the same part of it."""
+    both = merge(
+        ((unit, 0) for unit in written),
+        ((unit, 1) for unit in spoken),
+        key=lambda one: one[0].start,
+    )
+    found: tuple[list[WordUnit], list[WordUnit]] = [], []
+    end = 0
+    for unit, side in both:
+        if unit.start >= end:
+            yield found
+            found = [], []
+        found[side].append(unit)
+        end = max(end, unit.end)
+    yield found
 
 
 def has_words(text: str) -> bool:

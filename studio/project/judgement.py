@@ -273,7 +273,7 @@ def _make_plantable(core: ProjectState, line: ProjectLine) -> PlantableTake | No
         return None
     if take.source is not None:
         return None
-    text = context.build_spoken_words(line, take.text)
+    text = context.build_spoken_words(line, take.text).text
     if "[" in take.text or not 0 < len(text) <= _MAX_CHARS:
         return None
     speed = context.inherit(line).params.get("speed", 1.0)

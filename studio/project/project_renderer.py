@@ -11,7 +11,6 @@ from pathlib import Path
 
 from studio.audio.clip import STUDIO_RATE_HZ
 from studio.backends.base import VARIED_SEEDS
-from studio.dialog.directions import cut_directions
 from studio.dialog.model import Dialog
 from studio.dialog.planning import plan
 from studio.engine.engine import Render, generate_job_id
@@ -276,7 +275,7 @@ class ProjectRenderer:
             again,
             context.resolve_language(line),
             partial(context.pronounce, line),
-            context.find_spoken_language(line),
+            partial(context.build_spoken_words, line),
         )
         freed = freed or lines.find_freed(line, settled)
         return replace(spec, seed=freed.seed, take_id=freed.take_id) if freed else spec
@@ -432,9 +431,7 @@ class ProjectRenderer:
         self._finish_line(line_job, message)
         take, spec = line_job.take, line_job.spec
         if take is not None and spec.line.kind is LineKind.SPEECH:
-            text = cut_directions(take.text)
-            spoken = spec.pronounce(text, None) if spec.pronounce is not None else text
-            core.word_timing.add(take, spoken, spec.language, spec.said_in)
+            core.word_timing.add(take, spec.view(take.text), spec.language)
         core.word_timing.pump()
 
     def _finish_line(self, line_job: LineJob, message: str | None) -> None:

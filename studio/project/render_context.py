@@ -22,7 +22,7 @@ from studio.backends.base import (
 )
 from studio.backends.registry import describe_engines
 from studio.backends.voice_names import VoiceNames
-from studio.dialog.directions import cut_directions, directed_mood
+from studio.dialog.directions import directed_mood
 from studio.dialog.model import (
     Dialog,
     Notice,
@@ -42,7 +42,8 @@ from studio.dialog.planning import (
     SpeechSegment,
     split_plain_lines,
 )
-from studio.dialog.pronunciation import PronunciationRules, find_spoken_language
+from studio.dialog.pronunciation import PronunciationRules, build_spoken_words, find_spoken_language
+from studio.dialog.text_view import TextView
 from studio.engine.engine import SpeechEngine
 from studio.errors import NotFound, SettingError
 from studio.hearing.word_check import CheckQueue, WordChecker
@@ -250,9 +251,9 @@ class RenderContext:
         """The spoken text of a line."""
         return self.pronounce(line, normalize_spoken_text(line.text))
 
-    def build_spoken_words(self, line: ProjectLine, text: str) -> str:
+    def build_spoken_words(self, line: ProjectLine, text: str) -> TextView:
         """What a voice says of a line's or its take's text: without stage directions."""
-        return self.pronounce(line, cut_directions(text))
+        return build_spoken_words(text, self.pronouncing, self.find_spoken_language(line))
 
     def pronounce(self, line: ProjectLine, text: str, _: str | None = None) -> str:
         """A text of a line as it is spoken, in the words of the line's language."""

@@ -17,9 +17,11 @@ import numpy as np
 
 from studio.audio.clip import Clip
 from studio.audio.timeline import SilencePart, TakePart, lay_out_part
+from studio.dialog.directions import cut_directions
 from studio.dialog.gaps import GAP
 from studio.dialog.model import Pronounce
 from studio.dialog.planning import SilenceSegment
+from studio.dialog.text_view import TextView
 from studio.engine.busy_time import BusyTime
 from studio.engine.engine import Render
 from studio.engine.job import Job, SegmentState
@@ -45,7 +47,7 @@ class LineJobSpec:
         is_extra_take: Whether a further take is wanted, although one fits.
         language: The language, if the line doesn't name one.
         pronounce: Gives the line's text as it is spoken.
-        said_in: The language in whose words it is, if it is said so.
+        view: What is said of it, with the places in it.
         take_id: The id of its take; a freed take gets its own again.
     """
 
@@ -57,7 +59,7 @@ class LineJobSpec:
     is_extra_take: bool = False
     language: str | None = None
     pronounce: Pronounce | None = None
-    said_in: str | None = None
+    view: Callable[[str], TextView] = cut_directions
     take_id: str = field(default_factory=generate_take_id)
 
 

@@ -229,10 +229,9 @@ class ProjectSession:
             if line is None or line.kind is not LineKind.SPEECH:
                 return take
             context = self._state.line_states.context
-            spoken = context.build_spoken_words(line, take.text)
+            said = context.build_spoken_words(line, take.text)
             language = context.resolve_language(line)
-            said_in = context.find_spoken_language(line)
-        return self._state.word_timing.time_now(take, spoken, language, said_in)
+        return self._state.word_timing.time_now(take, said, language)
 
     def describe_distance(self, take: Take) -> str:
         """How far a take is from its voice's other takes and from its sample; "" if unknown."""
@@ -283,11 +282,10 @@ class ProjectSession:
                 unless_chosen.pop_all()
                 context = self._state.line_states.context
                 line = self._state.line(take.line_id)
-                spoken = context.build_spoken_words(line, take.text)
+                said = context.build_spoken_words(line, take.text)
                 language = take.language or context.resolve_language(line)
-                said_in = context.find_spoken_language(line)
         self._renderer.recognition.add([take])
-        self._state.word_timing.add(take, spoken, language, said_in)
+        self._state.word_timing.add(take, said, language)
         return news
 
     def _check_wants(self, take: Take) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
 
+from studio.dialog.text_view import TextView
 from studio.errors import StudioError
 from studio.hearing.word_aligner import WordAligner
 from studio.hearing.word_times import Alignment, pack_phonemes, pack_words, unpack
@@ -41,17 +42,15 @@ class WordTiming:
         self._takes = takes
         self._queue = queue
         self._lock = Lock()  # guards the table and the flag
-        self._waiting: dict[str, tuple[str, str | None, str | None]] = {}
+        self._waiting: dict[str, tuple[TextView, str | None]] = {}
         self._is_submitted = False
         self._is_closed = False
 
-    def add(
-        self, take: Take, spoken: str, language: str | None, said_in: str | None = None
-    ) -> None:
+    def add(self, take: Take, said: TextView, language: str | None) -> None:
         """Time a new take; as `time_now`, later."""
         if self._timer is not None and take.words is None:
             with self._lock:
-                self._waiting[take.take_id] = (spoken, language, said_in)
+                self._waiting[take.take_id] = (said, language)
             self.pump()
 
     def pump(self) -> None:
@@ -86,22 +85,19 @@ class WordTiming:
             log.warning("take %s: its words aren't timed: %s", take_id, error)
         self.pump()
 
-    def time_now(
-        self, take: Take, spoken: str, language: str | None, said_in: str | None = None
-    ) -> Take:
+    def time_now(self, take: Take, said: TextView, language: str | None) -> Take:
         """Time the words of a take, unless they are, and keep their times with it.
 
         Args:
             take: Of a line that is spoken.
-            spoken: Its text as it is spoken.
+            said: What is said of its text.
             language: The one it is spoken in; None for that of most of its letters.
-            said_in: The one in whose words it is said, if it is.
         """
         if take.words is not None or self._timer is None:
             return take
         path = self._takes.get_audio_path(take)
-        found = self._timer.aligner.align_file(path, spoken, take.language or language)
-        words = pack_words(place_in_written(found.words, take.text, said_in))
+        found = self._timer.aligner.align_file(path, said.text, take.language or language)
+        words = pack_words(place_in_written(found.words, said, take.text))
         phonemes = pack_phonemes(found.phonemes)
         if self._is_closed:
             return replace(take, words=words, phonemes=phonemes)

@@ -16,9 +16,9 @@ from studio.backends.base import canonical_name
 from studio.backends.registry import describe_engines
 from studio.backends.voice_names import VoiceNames
 from studio.dialog.gaps import Gaps
-from studio.dialog.model import Dialog, Notice, Pronounce, Speech, name_key
+from studio.dialog.model import Dialog, Notice, Speech, name_key
 from studio.dialog.planning import plan
-from studio.dialog.pronunciation import IN_WORDS
+from studio.dialog.pronunciation import IN_WORDS, PronunciationRules
 from studio.engine.engine import QueueLimit, Render, SpeechEngine, generate_job_id
 from studio.engine.job import Job, JobSpec, refuse_audio
 from studio.project.characters import Character, gaps_before, inherit_in_dialog
@@ -48,7 +48,7 @@ class RenderOptions:
         listen: Whether somebody is waiting to hear it, so that it goes before other jobs.
         tries: As in `JobSpec`.
         characters: Settings of characters by the name's key, as in a project.
-        pronounce: Gives a text as it is spoken; None leaves it unchanged.
+        rules: By which texts are spoken.
         gap_s: The usual gap between lines.
     """
 
@@ -59,7 +59,7 @@ class RenderOptions:
     folder: Path | None = None
     listen: bool = False
     tries: int = 1
-    pronounce: Pronounce | None = IN_WORDS.spoken
+    rules: PronunciationRules = IN_WORDS
     characters: Mapping[str, Character] = field(default_factory=dict)
     gap_s: float = 0.0
 
@@ -105,7 +105,7 @@ class RenderJobs:
             seed=options.seed,
             languages_of=cast.list_languages,
             moods_of=cast.list_moods,
-            pronounce=options.pronounce,
+            pronounce=options.rules.spoken,
         ).with_gaps(Gaps(options.gap_s, gaps_before(options.characters)), dialog)
         voice_notices = cast.find_notices(planned.segments, capabilities.voice_kinds())
         lines = ((one.speaker, one.text, one.language) for one in dialog if isinstance(one, Speech))

@@ -9,6 +9,7 @@ from itertools import groupby
 from studio.audio.timeline import TimelineEntry
 from studio.dialog.model import Dialog, Speech, name_key
 from studio.dialog.planning import SpeechSegment
+from studio.dialog.pronunciation import PronunciationRules, build_spoken_words
 from studio.engine.job import Job, build_scene
 from studio.errors import StudioError
 from studio.hearing.timing_files import TimedLine, place_in_scene
@@ -18,7 +19,7 @@ from studio.hearing.written_words import place_in_written
 
 
 def time_render(
-    job: Job, dialog: Dialog, aligner: WordAligner
+    job: Job, dialog: Dialog, aligner: WordAligner, rules: PronunciationRules
 ) -> tuple[list[TimedLine], float, list[str]]:
     """Time the words of a render.
 
@@ -26,6 +27,7 @@ def time_render(
         job: One that has ended, and whose files are there.
         dialog: What was rendered.
         aligner: Times the words.
+        rules: By which it was spoken.
 
     Returns:
         The lines that were spoken, with times of the scene; its length in seconds; and why lines
@@ -44,7 +46,7 @@ def time_render(
         speaker = names.setdefault(name_key(line.speaker), line.speaker)
         timed = TimedLine(number, speaker, line.text, start_s, end_s, language=line.language)
         try:
-            timed = place_in_scene(timed, _align_line(job, entries, line.text, aligner))
+            timed = place_in_scene(timed, _align_line(job, entries, line.text, aligner, rules))
         except StudioError as error:
             problems.append(f"Line {number} has no words: {error}")
         lines.append(timed)
@@ -56,7 +58,11 @@ def _find_line(job: Job, entry: TimelineEntry) -> int:
 
 
 def _align_line(
-    job: Job, entries: Sequence[TimelineEntry], text: str, aligner: WordAligner
+    job: Job,
+    entries: Sequence[TimelineEntry],
+    text: str,
+    aligner: WordAligner,
+    rules: PronunciationRules,
 ) -> Alignment:
     """The words of a line, in seconds of the line."""
     words: list[WordTime] = []
@@ -71,4 +77,5 @@ def _align_line(
             words += found.words
             said_in = segment.said_in
             phonemes += found.phonemes
-    return Alignment(place_in_written(words, text, said_in), tuple(phonemes))
+    said = build_spoken_words(text, rules, said_in)
+    return Alignment(place_in_written(words, said, text), tuple(phonemes))

@@ -19,9 +19,9 @@ from studio.backends.base import canonical_name
 from studio.backends.registry import describe_engines
 from studio.backends.voice_names import VoiceNames
 from studio.dialog.gaps import Gaps
-from studio.dialog.model import Dialog, Notice, Pronounce, Speech
+from studio.dialog.model import Dialog, Notice, Speech
 from studio.dialog.planning import BRACKETS, FailedSegment, plan
-from studio.dialog.pronunciation import IN_WORDS
+from studio.dialog.pronunciation import IN_WORDS, PronunciationRules
 from studio.engine.engine import QueueLimit, Render
 from studio.engine.job import JobSpec, SegmentAudio, SegmentRecord, SegmentState
 from studio.errors import (
@@ -75,7 +75,7 @@ class SpeechOptions:
         backend_name: None for the studio's own choice.
         seed: For lines without a seed of their own.
         voices: Voices by name; a name that isn't here is looked up in the library.
-        pronounce: Gives a text as it is spoken; None leaves it unchanged.
+        rules: By which texts are spoken.
         mastering: The loudness of the whole when it is written to a file.
         notices: About how the dialog was read; its plan begins with them.
         tries: As in `JobSpec`.
@@ -87,7 +87,7 @@ class SpeechOptions:
     backend_name: str | None = None
     seed: int | None = None
     voices: Mapping[str, Voice] = field(default_factory=dict)
-    pronounce: Pronounce | None = IN_WORDS.spoken
+    rules: PronunciationRules = IN_WORDS
     mastering: Mastering = field(default_factory=Mastering)
     notices: tuple[Notice, ...] = ()
     tries: int = 1
@@ -102,6 +102,7 @@ class SpeechStream:
     Attributes:
         dialog: What is rendered.
         mastering: As in its options.
+        rules: As in its options.
         title: As in its options.
         render: The job and its folder.
         job: The job.
@@ -124,6 +125,7 @@ class SpeechStream:
             StorageFailed: There is no room for its files.
         """
         self.dialog, self.mastering, self.title = dialog, options.mastering, options.title
+        self.rules = options.rules
         backend_name = canonical_name(options.backend_name or studio.backend_name)
         backend = studio.engine.models.get_manager(backend_name).backend
         capabilities = backend.capabilities
@@ -140,7 +142,7 @@ class SpeechStream:
             seed=options.seed,
             languages_of=cast.list_languages,
             moods_of=cast.list_moods,
-            pronounce=options.pronounce,
+            pronounce=options.rules.spoken,
         ).with_gaps(Gaps(options.gap_s, gaps_before(options.characters)), dialog)
         left_out = studio.speakers.list_unreadable() if needs_files else ()
         notices = (*options.notices, *named_notices, *planned.notices, *map(Notice, left_out))

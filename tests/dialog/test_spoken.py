@@ -34,7 +34,7 @@ def test_words_know_the_place_that_they_come_from() -> None:
 
     def find(words: str) -> str:
         at = said.text.index(words)
-        start, end = said.find_written(at, at + len(words))
+        start, end = said.find_source(at, at + len(words))
         return written[start:end]
 
     assert said.text == "Pay four dollars fifty to Doctor Lee, now."

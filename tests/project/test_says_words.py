@@ -8,6 +8,7 @@ from project_scenes import IDA, ops, rendered
 from scenes import OpenStudio
 
 from studio.dialog.formats.dialog_file import Format, read_dialog_text
+from studio.dialog.spoken import say
 from studio.hearing.word_times import WordTime
 from studio.hearing.written_words import place_in_written
 from studio.project.document import ProjectSettings, encode_settings
@@ -107,7 +108,7 @@ def test_words_have_the_time_and_the_place_of_what_is_written() -> None:
     for idx, word in enumerate(spoken.replace(",", "").replace(".", "").split()):
         at = spoken.index(word, at)
         words.append(WordTime(word, at, at + len(word), float(idx), idx + 0.5))
-    placed = place_in_written(words, written, "en")
+    placed = place_in_written(words, say(written, "en"), written)
     assert [(one.word, one.start_s, one.end_s) for one in placed] == [
         ("It", 0.0, 0.5),
         ("cost", 1.0, 1.5),

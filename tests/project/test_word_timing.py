@@ -10,6 +10,7 @@ import pytest
 from project_scenes import IDA, ops, rendered, text_edit, until
 
 from studio.dialog.formats.dialog_file import read_dialog_text
+from studio.dialog.text_view import TextView
 from studio.errors import SpeechFailed
 from studio.hearing.timing_files import TimingFormat, write_timing
 from studio.hearing.word_aligner import WordAligner
@@ -126,7 +127,7 @@ def test_pronunciations_are_timed_at_the_words_that_are_written(
     (take,) = takes_of(session)
     words = read_words(take).words
     assert aligner.texts == ["Ask Doctor Who now, graphical user interface fans."]
-    assert [word.word for word in words] == ["Ask", "Dr", "Who", "now", "GUI", "fans"]
+    assert [word.word for word in words] == ["Ask", "Dr.", "Who", "now", "GUI", "fans"]
     assert words[4].end_s - words[4].start_s > 0.8
     assert all(a.end_s <= b.start_s + 0.001 for a, b in pairwise(words))
 
@@ -166,7 +167,7 @@ def test_no_take_is_timed_before_the_line_at_the_play_head(
     queue.queued[second] = None  # waits for the engine
     take = takes_of(session)[0]
     object.__setattr__(take, "words", None)
-    timing.add(take, take.text, None)
+    timing.add(take, TextView(take.text), None)
     timing.pump()
     assert studio.projects._timer.thread.submit(lambda: len(aligner.texts)).result() == 1
     queue.queued.clear()

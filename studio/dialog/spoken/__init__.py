@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
 
 import regex
 
 from studio.dialog.spoken.languages import WordLanguage, find_language, read_table
 from studio.dialog.spoken.readers import Reader, list_rules, make_pattern
-from studio.dialog.tags import find_tags
+from studio.dialog.tags import hide_tags
+from studio.dialog.text_view import TextView, ViewBuilder
 
 _TAGS_LAST = 5  # rules for markup, some of which looks like tags, come before tags are hidden
 _LONG_CHARS = 1_000
 _TAKEN = "\ue000"  # stands in what rules see for what is said already, and for tags
 _DIGITS = regex.compile(r"\d{1000,}")  # no number that anybody would listen to
-
-Place = tuple[int, int, int, int]  # start and end of words in the spoken and the written text
-
-
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """What is said of a text: the words, and the places of those that aren't written so."""
-
-    text: str
-    places: Sequence[Place] = ()
-
-    def find_written(self, start: int, end: int) -> tuple[int, int]:
-        """The place in the written text of a part of the spoken one."""
-        return self._go_back(start, 2), self._go_back(end - 1, 3)
-
-    def _go_back(self, at: int, side: int) -> int:
-        number = bisect_right(self.places, at, key=lambda one: one[0]) - 1
-        place = self.places[number] if number >= 0 else (0, 0, 0, 0)
-        return place[side] if at < place[1] else at - place[1] + place[3] + side - 2
 
 
 def tell_language(text: str) -> str | None:
@@ -47,7 +27,7 @@ def tell_language(text: str) -> str | None:
     return max(counts, key=lambda one: counts[one]) if best > second else None
 
 
-def say(text: str, language: str | None) -> Spoken:
+def say(text: str, language: str | None) -> TextView:
     """Say a text in words; in time that is linear in it.
 
     Args:
@@ -57,11 +37,11 @@ def say(text: str, language: str | None) -> Spoken:
     return (_remember if len(text) < _LONG_CHARS else _remember_last)(text, language)
 
 
-def _say(text: str, language: str | None) -> Spoken:
+def _say(text: str, language: str | None) -> TextView:
     known = find_language(language)
     quick = make_pattern(known, read_table("rules")["quick"]) if known else None
     if known is None or quick is None or quick.search(text) is None:
-        return Spoken(text)
+        return TextView(text)
     return _put_together(text, sorted(_find(text, known)))
 
 
@@ -75,11 +55,7 @@ def _find(text: str, language: WordLanguage) -> Iterator[tuple[int, int, str]]:
     left = _DIGITS.sub(lambda one: _TAKEN * len(one[0]), text)
     for number, (pattern, template, may_end) in enumerate(list_rules(language)):
         if number == _TAGS_LAST:
-            hidden, at = [], 0
-            for start, end in find_tags(left):
-                hidden += [left[at:start], _TAKEN * (end - max(start, at))]
-                at = max(end, at)
-            left = "".join((*hidden, left[at:]))
+            left = hide_tags(left, _TAKEN)
         kept, at = [], 0
         for match in pattern.finditer(left):
             start, end = match.span()
@@ -95,31 +71,24 @@ def _find(text: str, language: WordLanguage) -> Iterator[tuple[int, int, str]]:
             left = "".join((*kept, left[at:]))
 
 
-def _put_together(text: str, said: list[tuple[int, int, str]]) -> Spoken:
-    out: list[str] = []
-    places: list[Place] = []
-    length = at = 0
+def _put_together(text: str, said: list[tuple[int, int, str]]) -> TextView:
+    view = ViewBuilder()
     for start, end, words in [*said, (len(text), len(text), "")]:
-        start = max(start, at)
-        kept = text[at:start]
-        if kept and _is_seam(out, kept):
-            out[-1] += " "
-            length += 1
-            places[-1] = (places[-1][0], length, *places[-1][2:])
-        out += filter(None, [kept])
-        length += len(kept)
+        start = max(start, view.at)
+        kept = text[view.at : start]
+        if kept and view.places and _is_seam(view.parts, kept):
+            view.put(" ", 0)
+        view.keep(TextView(kept), len(kept))
         if not words.strip():  # what is left out leaves no second space behind
-            is_apart = not out or out[-1][-1].isspace()
+            is_apart = not view.parts or view.parts[-1][-1].isspace()
             words = "" if is_apart else words
             while is_apart and end < len(text) and text[end].isspace():
                 end += 1
-        elif _is_seam(out, words):
+        elif _is_seam(view.parts, words):
             words = f" {words}"
         if start < end:
-            places.append((length, length + len(words), start, end))
-        out += filter(None, [words])
-        length, at = length + len(words), end
-    return Spoken("".join(out), tuple(places))
+            view.put(words, end - start)
+    return view.finish()
 
 
 def _is_seam(out: list[str], words: str) -> bool:

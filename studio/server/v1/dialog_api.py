@@ -181,7 +181,7 @@ def begin(
         backend.name,
         body.seed,
         voices,
-        pronounce=PronunciationRules(entries, in_words=True).spoken,
+        rules=PronunciationRules(entries, in_words=True),
         mastering=mastering_of(body.loudness, even_voices=body.even_voices),
         notices=notices,
         tries=body.tries,
@@ -235,7 +235,7 @@ def audio(
         tags=replace(scene.tags, cover=stream.cover),
         kept_loudness=studio.kept_loudness,
         write_captions=lambda: write_scene_captions(
-            *time_render(job, stream.dialog, studio.aligner)[:2]
+            *time_render(job, stream.dialog, studio.aligner, stream.rules)[:2]
         ),
     )
     if sound.streamed is not None:
@@ -305,7 +305,7 @@ def timestamps(
     stream = store.get(dialog_id)
     if stream.job.state is JobState.RUNNING:
         raise Conflict("The dialog is still being rendered; follow its events to the end.")
-    lines, duration_s, _ = time_render(stream.job, stream.dialog, studio.aligner)
+    lines, duration_s, _ = time_render(stream.job, stream.dialog, studio.aligner, stream.rules)
     if format_ is None:
         return describe_timings(lines, duration_s, [*granularities, *named_plainly])
     return Response(

@@ -19,6 +19,7 @@ from studio.audio.clip import STUDIO_RATE_HZ, Clip, Samples
 from studio.audio.encode import StreamEncoder, Tempo
 from studio.dialog.model import Dialog, Speech, paragraph
 from studio.dialog.planning import SpeechSegment
+from studio.dialog.pronunciation import IN_WORDS, build_spoken_words
 from studio.engine.engine import Render
 from studio.errors import StudioError, about
 from studio.hearing.timing_files import TimedLine, place_in_scene
@@ -184,7 +185,8 @@ class SpokenAudio:
             return {}
         pace = self._body.speed
         timed = TimedLine(1, line.speaker, line.text, 0.0, clip.duration_s / pace)
-        found = replace(found, words=place_in_written(found.words, line.text, said_in))
+        said = build_spoken_words(line.text, IN_WORDS, said_in)
+        found = replace(found, words=place_in_written(found.words, said, line.text))
         timed = place_in_scene(timed, found.moved(0.0, pace=pace))
         stamps = describe_timings([timed], timed.end_s, wanted)
         return stamps.model_dump(include={"words", "segments", "duration"}, exclude_none=True)
