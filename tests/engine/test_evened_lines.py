@@ -121,6 +121,8 @@ def test_kokoros_lines_lie_as_close(open_studio: OpenStudio, kokoro: Backend) ->
     assert max(distances_of(job_of(open_studio, kokoro, *lines))) < 0.1
 
 
+@pytest.mark.campaign
+@pytest.mark.timeout(3600)
 def test_ten_voices_of_kokoro_are_within_a_decibel(kokoro: Backend) -> None:
     kokoro.load(lambda _: None)  # a studio that had it has closed
 
