@@ -3,13 +3,17 @@
 Run as `python natural_server.py WORKSPACE PORT`, with the repository on the path.
 """
 
+import os
 import sys
 from pathlib import Path
+
+from huggingface_hub import constants
 
 from studio.app import main
 from studio.backends import registry
 
 WORKSPACE, PORT = Path(sys.argv[1]), sys.argv[2]
+constants.HF_HUB_CACHE = os.environ["HF_HUB_CACHE"]  # what it is forked from has read another
 MAKE = registry.BACKENDS["kokoro"]
 
 

@@ -5,8 +5,9 @@ import io
 import numpy as np
 import pytest
 import soundfile
+from playwright.sync_api import TimeoutError as NothingCame
 from playwright.sync_api import expect
-from ui_steps import fill, first_take, make, mark, wait_for_other_take
+from ui_steps import fill, first_take, make, mark, open_picker, wait_for_other_take
 
 from studio.backends import registry
 
@@ -17,6 +18,20 @@ Bob: I did. It took the roof off the old barn.
 Ann: Oh no! Is the horse all right?
 Maria: He is fine, only a little frightened.
 Bob: Then let us go and see what can be saved."""
+
+NOTE_SOUNDS = """() => {
+  const { play } = HTMLMediaElement.prototype;
+  window.soundsAt = [];
+  HTMLMediaElement.prototype.play = function () {
+    this.addEventListener("playing", () => window.soundsAt.push(performance.now()), { once: true });
+    return play.call(this);
+  };
+  document.addEventListener("keydown", (event) => (window.pressedAt = event.timeStamp), true);
+}"""
+SINCE_PRESS_MS = """() => {
+  const heard = window.soundsAt.find((at) => at > window.pressedAt);
+  return heard && heard - window.pressedAt;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +76,48 @@ def test_words_said_again_are_said_in_another_way(page, server):
     assert np.array_equal(after[:start], before[:start])
     assert np.array_equal(after[end:], before[-tail:])
     assert not np.array_equal(after[start:end], before[start : len(before) - tail])
+
+
+@pytest.mark.campaign
+def test_seconds_from_a_press_to_sound(page, server, capsys):
+    """On a quiet machine of two ordinary cores."""
+    page.evaluate(NOTE_SOUNDS)
+    found = {"Play": [], "the next voice, made ahead": [], "the next voice, at once": []}
+    for number in range(3):
+        fill(page, SCENE.replace("storm", f"storm of {1950 + number}"), 5)
+        page.wait_for_selector("#model-chip[data-state=loaded]")
+        page.wait_for_function("() => window.tableread.project.saving === 'saved'")
+        page.click("#play")
+        heard = page.wait_for_function("() => window.tableread.player.first_sound_ms")
+        found["Play"].append(heard.json_value() / 1000)
+        page.evaluate("() => window.tableread.playback.stop()")
+        open_picker(page, "Ann")
+        page.keyboard.press("ArrowDown")
+        for _ in range(3):
+            wait_until_nothing_is_made(page)
+            found["the next voice, made ahead"].append(press_s(page))
+        for _ in range(3):
+            found["the next voice, at once"].append(press_s(page))
+        page.keyboard.press("Escape")
+    with capsys.disabled():
+        print()
+        for what, times_s in found.items():
+            print(f"{what}: {', '.join(f'{one:.2f}' for one in times_s)} s")
+    bounds = {"Play": 1.5, "the next voice, made ahead": 0.3, "the next voice, at once": 1.2}
+    assert {what for what, times_s in found.items() if np.median(times_s) > bounds[what]} == set()
+
+
+def press_s(page):
+    """Seconds from the key for the next voice to its sound."""
+    page.keyboard.press("ArrowDown")
+    return page.wait_for_function(SINCE_PRESS_MS).json_value() / 1000
+
+
+def wait_until_nothing_is_made(page):
+    """Wait until no voice has been made for two seconds."""
+    for _ in range(20):
+        try:
+            with page.expect_request_finished(lambda one: "audition" in one.url, timeout=2_000):
+                pass
+        except NothingCame:
+            return
