@@ -171,7 +171,9 @@ def _add_speech(parser: argparse.ArgumentParser) -> None:
         "level in dB, and pan from -1, left, to 1; and voice; may be given several times",
     )
     parser.add_argument(
-        "--narrator", metavar="NAME", help="who speaks action, headings and stage directions"
+        "--narrator",
+        metavar="NAME",
+        help="who speaks action, headings and stage directions, and all of a story",
     )
     parser.add_argument(
         "--pronunciations",
@@ -259,7 +261,9 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
         "--format", choices=SCRIPT_FORMATS, help="of standard output, or of OUT by another suffix"
     )
     parser.add_argument(
-        "--narrator", metavar="NAME", help="who speaks action, headings and stage directions"
+        "--narrator",
+        metavar="NAME",
+        help="who speaks action, headings and stage directions, and all of a story",
     )
 
 

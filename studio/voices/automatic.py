@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from studio.dialog.attributes import ABOUT
+from studio.dialog.given_names import usual_age, usual_gender
 from studio.dialog.model import Dialog, ParamValue, Speech, name_key
-from studio.voices.given_names import usual_age, usual_gender
 from studio.voices.library import SpeakerLibrary, SpeakerSnapshot
 
 APART_SEMITONES = 3.99

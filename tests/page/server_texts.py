@@ -55,6 +55,7 @@ MODULES = (
     "dialog/reading/forms/interview.py",
     "dialog/reading/forms/json_items.py",
     "dialog/reading/forms/page_source.py",
+    "dialog/reading/forms/prose.py",
     "dialog/reading/forms/substation.py",
     "dialog/reading/forms/timed_rows.py",
     "audio/decode.py",

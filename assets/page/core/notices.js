@@ -131,17 +131,22 @@ export function noticeImportedFile({ name, notices }) {
 }
 
 /**
- * Offer to have read what is left out otherwise.
+ * Offer to have read by a narrator what is left out otherwise, or what characters say in a story.
  * @param {number} unspoken how many headings, actions and directions @param {() => void} read gives them to the narrator
+ * @param {number} [quoted] how many quotations
  */
-export function noticeUnspoken(unspoken, read) {
+export function noticeUnspoken(unspoken, read, quoted = 0) {
   const press = () => {
     showNotice("narrator");
     read();
   };
-  const title = t`${formatCount(unspoken, "heading, action or direction", "headings, actions and directions")} not spoken.`;
-  const text = unspoken ? t`A narrator can read them.` : null;
-  showNotice("narrator", { title, text, act: { label: t`Add a narrator`, press }, dismiss: () => {} });
+  const isStory = quoted > 0;
+  const title = isStory
+    ? t`${formatCount(quoted, "quotation")} read by characters.`
+    : t`${formatCount(unspoken, "heading, action or direction", "headings, actions and directions")} not spoken.`;
+  const text = isStory ? t`One narrator can read all of it.` : unspoken ? t`A narrator can read them.` : null;
+  const label = isStory ? t`Read by one narrator` : t`Add a narrator`;
+  showNotice("narrator", { title, text, act: { label, press }, dismiss: () => {} });
 }
 
 function noticeAll(name, title, notices, act = null) {

@@ -249,6 +249,8 @@ export interface ProjectBody extends Omit<ProjectMeta, "order"> {
   notices?: Notice[];
   /** How much of an imported text only a narrator would read. */
   unspoken?: number;
+  /** How many quotations of a story characters say. */
+  quoted?: number;
   /** Why the project can't be saved now. */
   storage: string | null;
   job: Job | null;
@@ -759,6 +761,8 @@ export interface ReadLines {
   title?: string | null;
   /** How many headings, actions and directions only a narrator would read. */
   unspoken?: number;
+  /** How many quotations of a story characters say. */
+  quoted?: number;
 }
 
 /** A stage direction in a line's text; `note` says how the voice follows it, or that it doesn't. */

@@ -35,20 +35,21 @@ function isMeant({ defaultPrevented, target }, area) {
 /** What isn't a plain script is read by itself, before the script around it makes something else of it. */
 async function readAsLines(area, [from, text], brought) {
   const pasted = area.value;
-  const unread = { chat: false, plain: true, lines: [], notices: [], unspoken: 0 }; // the script view reports its own errors
+  const unread = { chat: false, plain: true, lines: [], notices: [], unspoken: 0, quoted: 0 }; // the script view reports its own errors
   const read = await api.readLines(new Blob([text])).catch(() => unread);
-  const { chat, plain, lines, notices, unspoken } = read;
+  const { chat, plain, lines, notices, unspoken, quoted } = read;
   if (lines.length) brought(read);
   if (plain || area.value !== pasted || area.readOnly) return; // or somebody is typing
   const script = replaceRange(area, [from, from + text.length], serializeLines(lines));
   offerBack(area, lines, chat ? t`a chat` : t`a script`);
   noticeImportedFile({ name: t`The clipboard`, notices });
-  noticeUnspoken(unspoken ?? 0, async () => {
+  const narrate = async () => {
     const narrated = await api.readLines(new Blob([text]), "", NARRATOR);
     const to = from + script.length;
     // What was typed there since stays as it is.
     if (area.value.slice(from, to) === script) replaceRange(area, [from, to], serializeLines(narrated.lines));
-  });
+  };
+  noticeUnspoken(unspoken ?? 0, narrate, quoted);
 }
 
 /** A step of its own in the browser's undo history, so that one undo leads back to the text as pasted. @returns {string} what was inserted */

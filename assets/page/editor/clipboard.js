@@ -69,10 +69,10 @@ export class LineImport {
     return lines;
   }
 
-  /** The open project was made of a file: offer a narrator for what is left out of it. @param {File} file @param {number} unspoken */
-  offerNarrator(file, unspoken) {
+  /** The open project was made of a file: offer a narrator for what is left out of it. @param {File} file @param {{unspoken?: number, quoted?: number}} about */
+  offerNarrator(file, about) {
     const { id, rev, view } = this.#project;
-    this.#offer([sourceOf(file)], unspoken, { id, rev, after: null, put: [...view.order] });
+    this.#offer([sourceOf(file)], about, { id, rev, after: null, put: [...view.order] });
   }
 
   /**
@@ -83,12 +83,13 @@ export class LineImport {
     const { id, rev, view } = this.#project;
     const isNew = !view.order.length;
     const lines = [];
-    let [unspoken, title] = [0, null];
+    let [unspoken, quoted, title] = [0, 0, null];
     for (const { name, read } of sources) {
       try {
         const { lines: some, notices, ...about } = await read();
         lines.push(...some);
         unspoken += about.unspoken ?? 0;
+        quoted += about.quoted ?? 0;
         title ??= about.title ?? null;
         noticeImportedFile({ name, notices });
       } catch (error) {
@@ -98,13 +99,13 @@ export class LineImport {
     if (!lines.length) return 0;
     const naming = isNew ? namingOps(view.name, { title, lines, file: sources[0].file }) : [];
     if (!(await this.#put(lines, { id, rev, after, naming }))) return 0;
-    this.#offer(sources, unspoken, { id, rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
+    this.#offer(sources, { unspoken, quoted }, { id, rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
     return lines.length;
   }
 
   /** @param {Source[]} sources */
-  #offer(sources, unspoken, place) {
-    noticeUnspoken(unspoken, () => this.#narrate(sources, place));
+  #offer(sources, { unspoken = 0, quoted = 0 }, place) {
+    noticeUnspoken(unspoken, () => this.#narrate(sources, place), quoted);
   }
 
   /** Read the sources again with a narrator, in place of the lines that were put, as one step. */

@@ -84,7 +84,8 @@ _SURROGATES = regex.compile(r"\p{Cs}")
 class ImportOptions:
     """Options of an import.
 
-    `narrator` speaks action, headings and stage directions; with None they are left out.
+    `narrator` speaks action, headings and stage directions, which are left out with None, and all
+    of a story; with None it has a voice for each who says quotations.
     `min_gap_s` is the shortest gap between two subtitles that becomes silence.
     """
 
@@ -103,6 +104,7 @@ class Imported:
         title: What the text calls itself; None if it doesn't say.
         unspoken: How many headings, actions and directions are left out that a narrator could read.
         chat: Whether it was a chat or a list, which its notice says.
+        quoted: How many quotations of a story characters say, which a narrator could read.
     """
 
     dialog: Dialog
@@ -111,6 +113,7 @@ class Imported:
     title: str | None = None
     unspoken: int = 0
     chat: bool = False
+    quoted: int = 0
 
 
 _DEFAULTS = ImportOptions()
@@ -151,7 +154,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
         remarks.add(f"“{file_name}” holds {found.label}, and is read as that.", 1)
     return Imported(
         remarks.weave(read.parsed.dialog), remarks.notices() + read.parsed.notices, found,
-        _shorten_title(read.title), read.unspoken, read.chat,
+        _shorten_title(read.title), read.unspoken, read.chat, read.quoted,
     )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ class Read:
         format: The suffix of the format; "" for that of its form.
         form: The form, once its claim is read.
         chat: Whether it was a chat or a list of who says what.
+        quoted: How many quotations of a story characters say, which a narrator could read.
     """
 
     parsed: ParsedScript
@@ -41,6 +42,7 @@ class Read:
     format: str = ""
     form: Form | None = None
     chat: bool = False
+    quoted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -342,8 +342,9 @@ async def read_lines(
     """Read a file, or pasted text if there is no name, as new lines; no project changes.
 
     The body is the file itself, whatever its content type. `narrator` is the name that speaks
-    action, headings and stage directions. The response has the text's title, how much of it only a
-    narrator would read, whether it is a chat, and whether it is a plain script.
+    action, headings and stage directions, and all of a story. The response has the text's title,
+    how much of it only a narrator would read, how many quotations of a story characters say,
+    whether it is a chat, and whether it is a plain script.
     """
     return await asyncio.to_thread(_read, studio, await request.body(), name, narrator)
 
@@ -374,6 +375,7 @@ def _read(studio: Studio, data: bytes, name: str, narrator: str) -> Response:
         "plain": _is_plain(data, read.dialog),
         "title": read.title,
         "unspoken": read.unspoken,
+        "quoted": read.quoted,
     }
     return json_response(body)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from studio.backends.registry import create, describe_engines
+from studio.dialog.given_names import usual_age, usual_gender
 from studio.voices.automatic import VoiceTraits, choose_voice_names
-from studio.voices.given_names import usual_age, usual_gender
 
 WOMEN = (
     "Ann", "Maria", "Jessica", "Sarah", "Emily", "Laura", "Kate", "Susan", "Margaret", "Helen",

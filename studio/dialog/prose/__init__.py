@@ -1,0 +1,1 @@
+"""Prose with dialogue: what is quoted in it, and who says it."""
