@@ -187,7 +187,7 @@ def ready(page: Page) -> None:
     page.wait_for_function(
         """() => !window.tableread.project.rendering &&
           window.tableread.project.lines.every((line) => line.state === 'ready')""",
-        timeout=60_000,
+        timeout=400_000,  # beside a load 200 lines take minutes
     )
 
 
