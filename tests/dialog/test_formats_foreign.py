@@ -60,7 +60,7 @@ def test_yarn_is_read_and_says_what_it_cant_follow(name):
     assert list(imported.dialog) == [
         Unspoken("Start", UnspokenKind.HEADING),
         Unspoken('<<if visited("Sally")>>'),
-        Speech("Player", "Hey, Sally."),
+        Speech("Player", "Hey, Sally.", params={"id": 794945}),
         Unspoken("a comment"),
         Speech("Sally", "Oh! Hi."),
         Unspoken("-> What is this?"),

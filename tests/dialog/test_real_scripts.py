@@ -27,7 +27,7 @@ SPEAKERS = {
     "dialogue.md": {"Emma": 2, "Tom": 2},
     "dolls_house.txt": {"NORA": 10, "HELMER": 8, "PORTER": 1},
     "dolls_house_inline.txt": {"Nora": 4, "Porter": 1, "Helmer": 2},
-    "ducks.ass": {"Narrator": 11},
+    "ducks.ass": {"Narrator": 9, "Speaker 1": 1, "Speaker 2": 1},
     "earnest.fountain": {"ALGERNON": 2, "LANE": 2, "CECILY": 1},
     "earnest.txt": {"ALGERNON": 8, "LANE": 8},
     "earnest_inline.txt": {"Algernon": 4, "Lane": 3},

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from studio.dialog.directions import is_direction, tells_action
-from studio.dialog.reading.tables import role_of
+from studio.dialog.reading.headings import role_of
 from studio.server.middleware.origin_guard import hostname_of
 from studio.storage.text_cache import text_cache
 

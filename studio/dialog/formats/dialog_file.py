@@ -16,12 +16,13 @@ from studio.dialog.gaps import GAP
 from studio.dialog.items import write_items, write_json_lines
 from studio.dialog.markup import strip_markup
 from studio.dialog.model import Audio, Dialog, Line, Notice, Speech, Unspoken
-from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.building import ImportNotices, find_together
 from studio.dialog.reading.encoding import decode_text
 from studio.dialog.reading.form import find_claim, list_forms
 from studio.dialog.reading.fountain import read_own_fountain, write_fountain
 from studio.dialog.reading.lexer import Source
 from studio.dialog.reading.row_kinds import may_be_title, plain_title
+from studio.dialog.reading.row_marks import SIGNS, has_marks
 from studio.dialog.reading.tables import write_table
 from studio.dialog.reading_limits import limited_reading
 from studio.dialog.script import read_own_script, write_script
@@ -143,7 +144,8 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     promised = format_of_suffix(file_name)
     own = _read_own(text, promised, options, remarks)
     if own is not None:
-        return replace(own, notices=remarks.notices() + own.notices)
+        together = tuple(find_together(own.dialog))
+        return replace(own, notices=remarks.notices() + own.notices + together)
     narrator, gap_s = options.narrator, options.min_gap_s
     source = Source(text, promised, narrator=narrator, min_gap_s=gap_s)
     claim = find_claim(source, list_forms(), remarks)
@@ -152,8 +154,9 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     is_noted = read.form is not None and read.form.is_file
     if is_noted and promised not in (None, found) and {promised, found} not in _ALIKE:
         remarks.add(f"“{file_name}” holds {found.label}, and is read as that.", 1)
+    notices = (*remarks.notices(), *read.parsed.notices, *find_together(read.parsed.dialog))
     return Imported(
-        remarks.weave(read.parsed.dialog), remarks.notices() + read.parsed.notices, found,
+        remarks.weave(read.parsed.dialog), notices, found,
         _shorten_title(read.title), read.unspoken, read.chat, read.quoted,
     )  # fmt: skip
 
@@ -168,7 +171,12 @@ def _read_own(
         return Imported(own.parsed.dialog, own.parsed.notices, suffix, unspoken=own.unspoken)
     is_script = suffix in (None, Format.SCRIPT) and options.narrator is None
     is_timed = ("[" in text or "(" in text) and _TIMED_TURN.search(text) is not None
-    if not is_script or is_timed or not (script := read_own_script(text)):
+    if (
+        not is_script
+        or is_timed
+        or (SIGNS.search(text) and has_marks(text))
+        or not (script := read_own_script(text))
+    ):
         return None
     title = _shorten_title(_find_title(script.dialog))
     return Imported(script.dialog, script.notices, Format.SCRIPT, title)

@@ -6,7 +6,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import regex
+
 from studio.dialog.attributes import Attributes, check_audio_path
+from studio.dialog.directions import word_set
 from studio.dialog.markup import find_link_addresses
 from studio.dialog.model import (
     MAX_LINE_CHARS,
@@ -21,13 +24,13 @@ from studio.dialog.model import (
     Speech,
     Unspoken,
     UnspokenKind,
-    check_line_count,
     clean_name,
+    name_key,
     paragraph,
     spelling_notices,
     with_place,
 )
-from studio.dialog.reading_limits import check_reading
+from studio.dialog.reading_limits import Budget, Cost
 from studio.dialog.tags import cut_pauses
 from studio.errors import NameRejected, ScriptError
 
@@ -51,6 +54,7 @@ class ImportNotices:
         self._lines: dict[str, list[int]] = {}
         self._quotes: dict[str, list[str]] = {}
         self._kept: list[Unspoken] = []
+        self._budget = Budget()
 
     def add(self, message: str, line_number: int, quote: str | None = None) -> None:
         """Add a notice about a line; an equal message is merged with the first.
@@ -76,7 +80,7 @@ class ImportNotices:
         for start in range(0, len(text), MAX_LINE_CHARS):
             if note := paragraph(text[start : start + MAX_LINE_CHARS]):
                 self._kept.append(Unspoken(note, UnspokenKind.NOTE, line_number))
-                check_line_count(len(self._kept))
+                self._budget.spend(Cost.LINES)
 
     def absorb(self, others: ImportNotices) -> ImportNotices:
         """Add the notices and the texts of others, behind one's own; returns itself."""
@@ -88,7 +92,7 @@ class ImportNotices:
 
     def weave(self, dialog: Dialog) -> Dialog:
         """A dialog with what was kept since the last time between its lines, where it stood."""
-        check_line_count(len(dialog) + len(self._kept))
+        Budget().spend(Cost.LINES, len(dialog) + len(self._kept))
         notes = deque(sorted(self._kept, key=lambda note: note.line_number))
         self._kept = []
         lines: list[Line] = []
@@ -148,11 +152,28 @@ _NO_ATTRIBUTES = Attributes()
 _NAME_MARKS = str.maketrans("[]|", "()/")
 
 
+_TOGETHER = "“{}” speak together here: it is a voice of its own, beside theirs."
+_AND = regex.compile(r"\s*(?:&|\+|,|/)\s*|\s+(?:and|und|et|y|e|и|と|和)\s+", regex.IGNORECASE)
+_ALL = word_set("all both together everyone everybody alle beide tous toutes todos ambos tutti")
+
+
+def find_together(dialog: Dialog) -> Iterator[Notice]:
+    """A notice for each name that stands for several speakers at once."""
+    lines = {line.speaker: line for line in reversed(dialog.lines) if isinstance(line, Speech)}
+    keys = set(map(name_key, lines))
+    for name, line in reversed(lines.items()):
+        parts = _AND.split(name_key(name))
+        is_joint = len(parts) > 1 and keys.issuperset(parts)
+        if is_joint or (len(keys) > 2 and name_key(name) in _ALL):
+            yield Notice(_TOGETHER.format(name), line.line_number)
+
+
 class DialogBuilder:
     """Collects lines without losing any text, and notes what it had to change."""
 
     def __init__(self, remarks: ImportNotices) -> None:
         self.remarks = remarks
+        self._budget = Budget()
         self._lines: list[Line] = []
         self._speaker = FIRST_SPEAKER
 
@@ -205,8 +226,7 @@ class DialogBuilder:
         return ParsedScript(Dialog(lines), spelling_notices(lines))
 
     def _append(self, line: Line) -> None:
-        check_reading()
-        check_line_count(len(self._lines) + 1)
+        self._budget.spend(Cost.LINES)
         self._lines.append(line)
 
     def _name(self, written: str, line_number: int) -> str:

@@ -19,8 +19,14 @@ from studio.dialog.model import (
     UnspokenKind,
     name_key,
 )
-from studio.dialog.reading.building import DialogBuilder, ImportNotices
+from studio.dialog.reading.building import (
+    FIRST_SPEAKER,
+    NO_NAME,
+    DialogBuilder,
+    ImportNotices,
+)
 from studio.dialog.reading.row_kinds import CUE_NOTICE
+from studio.dialog.reading.row_marks import cut_marks
 from studio.dialog.script import Header, parse_header
 from studio.dialog.tags import SOUND_TAGS, leading_pauses, sound_name
 from studio.errors import NameRejected, ScriptError
@@ -179,6 +185,7 @@ _VOICE = regex.compile(r"v(?:\.[^\s]*)?[ \t]+(?P<name>.*)")
 _LANGUAGE = regex.compile(r"lang(?:\.[^\s]*)?[ \t]+(?P<code>[^\s]+)")
 _OVERRIDE = regex.compile(r"\{\\[^{}]{0,100}\}")
 _TURN = regex.compile(r"(?:[-‐–](?:\s+|(?=[\p{Lu}\p{Lo}\"“¿¡]))|>{2,3}\s*)(?=\S)")
+_COUNTED = "Speaker {}"
 _NOBODYS_SOUNDS = frozenset(("applause", "cheer", "clap", "music"))
 _SOUND_TAG = regex.compile(r"[\[(](?P<inside>[^\[\]()|]{1,100})[\])]|[♪♫\s]+|[♪♫][^♪♫]{0,200}[♪♫]?")
 
@@ -211,14 +218,16 @@ class CueUtterance:
 class CueReader:
     """Reads the text of a file's cues; decides which words before a colon are speakers."""
 
-    def __init__(self, cues: Iterable[Cue], *, is_vtt: bool) -> None:
+    def __init__(self, cues: Iterable[Cue]) -> None:
         """Search all cues for names.
 
         If at least half of the cues start with a name, every name counts. Else `Listen:` may start
         a sentence, and only names in capitals or with two occurrences count.
         """
-        self._is_vtt = is_vtt
-        found = [_first_name(cue) for cue in cues if cue.lines]
+        cues = [cue for cue in cues if cue.lines]
+        found = list(map(_first_name, cues))
+        # Two dashes are two persons, whom a file without names doesn't call anything.
+        self.counts_turns = not any(found) and any(_count_dashes(cue) > 1 for cue in cues)
         names = Counter(name_key(name) for name in found if name)
         self._trusts_all = 2 * names.total() >= len(found)
         shouted = {name_key(name) for name in found if name and name.isupper()}
@@ -268,22 +277,25 @@ class CueReader:
         if not current.parts and text.strip():
             current.line_number = number
         if current.parts or text.strip():
-            current.parts.append(html.unescape(text) if self._is_vtt else text)
+            current.parts.append(html.unescape(text))
 
     def _split_turns(self, unnamed: CueUtterance) -> list[CueUtterance]:
         """Split text outside of voice tags where a line starts with a name or a dash."""
         utterances: list[CueUtterance] = []
         lines = "".join(unnamed.parts).splitlines()
-        first = unnamed.line_number
+        first, turns = unnamed.line_number, 0
         for number, line in enumerate(lines, start=first):
             turn = _TURN.match(line)
             line = line[turn.end() :] if turn else line
+            turns += turn is not None
             header = self._find_header(line)
             if header:
                 new = CueUtterance(number, header.speaker, header.attributes, [header.text])
                 utterances.append(new)
             elif line.strip() and (turn or not utterances):
-                utterances.append(CueUtterance(number, None, unnamed.attributes, [line.strip()]))
+                one = _COUNTED.format(turns) if turns else FIRST_SPEAKER
+                who = one if self.counts_turns else None
+                utterances.append(CueUtterance(number, who, unnamed.attributes, [line.strip()]))
             elif line.strip():
                 utterances[-1].parts.append(f"\n{line.strip()}")
         return utterances
@@ -294,6 +306,10 @@ class CueReader:
             return None
         is_known = self._trusts_all or name_key(header.speaker) in self._names
         return header if is_known else None
+
+
+def _count_dashes(cue: Cue) -> int:
+    return sum(_TURN.match(_bare(line)) is not None for _, line in cue.lines)
 
 
 def _first_name(cue: Cue) -> str | None:
@@ -337,6 +353,7 @@ _UNREADABLE = (
     "Write 00:01:02,500 --> 00:01:04,000."
 )
 _MISSING = "This text has no timing above it. It is kept, without a pause before it."
+_UNSORTED = "The cues from here on aren't in the order of time; they are read in it."
 _OVERLAP = (
     "This cue begins before the one above it ends. Lines are spoken one after another, "
     "in the order of the file."
@@ -367,19 +384,36 @@ def read_captions(
             words = " ".join(line for _, line in block)
             remarks.keep(block[0][0], _NOTE.sub("", words, count=1))
     cues = read_cues(text, is_vtt=is_vtt)
-    return read_cue_list(cues, remarks, is_vtt=is_vtt, min_gap_s=min_gap_s)
+    return read_cue_list(cues, remarks, min_gap_s=min_gap_s)
 
 
-def read_cue_list(
-    cues: list[Cue], remarks: ImportNotices, *, is_vtt: bool, min_gap_s: float
-) -> ParsedScript:
+def read_cue_list(cues: list[Cue], remarks: ImportNotices, *, min_gap_s: float) -> ParsedScript:
     """Read the cues of subtitles in any format, as `read_captions`."""
-    cues = _unroll(cues, remarks)
-    reader = CueReader(cues, is_vtt=is_vtt)
+    lines = [tuple(cut_marks(list(cue.lines), remarks)) for cue in cues]
+    cues = [replace(cue, lines=shown) for cue, shown in zip(cues, lines, strict=True)]
+    cues = _unroll(_sort(cues, remarks), remarks)
+    reader = CueReader(cues)
+    if reader.counts_turns:
+        remarks.add(NO_NAME.format(FIRST_SPEAKER), cues[0].line_number)
     scene = _Scene(DialogBuilder(remarks), round(1000 * min_gap_s))
     for cue in cues:
         scene.add(cue, reader.read(cue))
     return scene.builder.finish(nothing_found=_NOTHING)
+
+
+def _sort(cues: list[Cue], remarks: ImportNotices) -> list[Cue]:
+    """Cues in the order of time; those without one stay below the one before."""
+    starts: list[int] = []
+    early: list[int] = []
+    for cue in cues:
+        last = starts[-1] if starts else 0
+        starts.append(last if cue.start_ms is None else cue.start_ms)
+        early += [cue.line_number] if starts[-1] < last else []
+    if not early:
+        return cues
+    remarks.add(_UNSORTED, early[0])
+    order = sorted(range(len(cues)), key=starts.__getitem__)
+    return [cues[idx] for idx in order]
 
 
 def _unroll(cues: list[Cue], remarks: ImportNotices) -> list[Cue]:

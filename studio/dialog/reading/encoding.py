@@ -9,6 +9,7 @@ import regex
 
 from studio.dialog.model import MAX_LINES, MAX_SCRIPT_BYTES
 from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading_limits import MAX_TEXT_LINES
 from studio.errors import ScriptError
 
 _MARKS = (
@@ -51,9 +52,6 @@ _FOREIGN_LINE = (
 )
 _GUESSED_BYTES = 200_000
 _LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-MAX_TEXT_LINES = 6 * MAX_LINES  # a cue of subtitles has four or five
-MAX_FILLED_ROWS = 3 * MAX_LINES
-"""Of a script or a screenplay that aren't empty: three for each line of the longest dialog."""
 
 
 def decode_text(data: bytes, name: str, remarks: ImportNotices) -> str:
@@ -87,19 +85,6 @@ def decode_text(data: bytes, name: str, remarks: ImportNotices) -> str:
             "such as “Anna: Good evening.”"
         )
     return text
-
-
-def check_row_count(rows: int, most: int = MAX_TEXT_LINES) -> None:
-    """Check that a source shows no more rows of text than can be read in a second.
-
-    Raises:
-        ScriptError: It does.
-    """
-    if rows > most:
-        raise ScriptError(
-            f"This holds more than {most:,} lines of text; a dialog has at most {MAX_LINES:,}. "
-            "Divide it into parts."
-        )
 
 
 def _count_breaks(text: str) -> int:

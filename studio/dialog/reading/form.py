@@ -17,8 +17,6 @@ _WHOLE = 0.9
 """What the share of rows that a form explains adds to its certainty, where it is all."""
 _NEAR = 0.03
 _HOLDS = 4.0
-_DEEPEST = 3
-"""Of texts in texts: a page in a block of code in an answer."""
 _NEAR_TIE = "This was read as {}; it may as well be {}. Change it where that is wrong."
 
 
@@ -117,7 +115,7 @@ def find_claim(source: Source, forms: Iterable[Form], remarks: ImportNotices) ->
         if best and form.certainty + _WHOLE < best[0].score - _NEAR:
             break
         is_possible = not form.signs or any(sign in source.text for sign in form.signs)
-        is_possible &= form.certainty < _HOLDS or source.depth < _DEEPEST
+        is_possible &= form.certainty < _HOLDS or source.budget.may_hold
         if is_possible and (explanation := form.explain(source)) is not None:
             best = sorted([*best, Claim(form, explanation)], key=Claim.rank)[:2]
     if len(best) > 1 and best[1].score > best[0].score - _NEAR:

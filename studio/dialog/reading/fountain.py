@@ -40,7 +40,7 @@ from studio.dialog.model import (
 )
 from studio.dialog.planning import DUAL
 from studio.dialog.reading.building import NOT_SPOKEN, DialogBuilder, ImportNotices
-from studio.dialog.reading.encoding import MAX_FILLED_ROWS, check_row_count
+from studio.dialog.reading_limits import Budget, Cost
 from studio.dialog.script import is_said_so
 from studio.dialog.tags import DEFAULT_PAUSE_S, SOUND_TAGS, leading_pauses, sound_name, write_pause
 from studio.errors import NameRejected, ScriptError
@@ -239,7 +239,7 @@ def read_fountain(text: str, remarks: ImportNotices, *, narrator: str | None) ->
     title = _read_title(text, remarks)
     screenplay = _ScreenplayReader(DialogBuilder(remarks), narrator)
     rows = list(visible_lines(text, remarks))
-    check_row_count(sum(row != "" for _, row in rows), MAX_FILLED_ROWS)
+    Budget().spend(Cost.FILLED_ROWS, sum(row != "" for _, row in rows))
     if _crowded_cues(rows):
         remarks.add(_CROWDED, rows[0][0])
     blocks = list(_blocks(iter(rows)))

@@ -23,7 +23,6 @@ from studio.dialog.markup import (
 )
 from studio.dialog.model import name_key
 from studio.dialog.reading.building import ImportNotices
-from studio.dialog.reading.encoding import MAX_FILLED_ROWS, check_row_count
 from studio.dialog.reading.hidden_rows import divide_comments, write_hidden_rows
 from studio.dialog.reading.printed_pages import cut_gutenberg, cut_page_breaks
 from studio.dialog.reading.row_kinds import (
@@ -35,8 +34,10 @@ from studio.dialog.reading.row_kinds import (
     mark_bold_names,
     number_rows,
 )
+from studio.dialog.reading.row_marks import cut_marks
 from studio.dialog.reading.row_times import cut_cue_numbers, cut_row_times, cut_times
 from studio.dialog.reading.tables import delimiter_of
+from studio.dialog.reading_limits import Budget, Cost
 from studio.dialog.script import Header, parse_header
 from studio.errors import NameRejected, ScriptError
 
@@ -121,7 +122,7 @@ class Source:
 
     Attributes:
         text: As it was given, decoded.
-        depth: In how many others it was.
+        budget: What reading it may cost.
         suffix: The format that a file's name promises; None if it promises none.
         names: Tells who speaks in a row.
         notices: What was taken out of `rows`, once they are asked for.
@@ -131,7 +132,7 @@ class Source:
         self, text: str, suffix: str | None, *, narrator: str | None, min_gap_s: float
     ) -> None:
         self.text = text
-        self.depth = 0
+        self.budget = Budget()
         self.suffix = suffix
         self.narrator = narrator
         self.min_gap_s = min_gap_s
@@ -145,7 +146,7 @@ class Source:
     def of(self, text: str) -> Source:
         """Another text that was inside of this one, such as that which a page shows."""
         held = Source(text, None, narrator=self.narrator, min_gap_s=self.min_gap_s)
-        held.depth = self.depth + 1
+        held.budget = self.budget.deeper()
         return held
 
     @cached_property
@@ -179,9 +180,9 @@ class Source:
             ScriptError: There are too many rows or marks.
         """
         rows = cut_gutenberg(number_rows(self.unprinted), self.notices)
-        check_row_count(sum(row != "" for _, row in rows), MAX_FILLED_ROWS)
+        self.budget.spend(Cost.FILLED_ROWS, sum(row != "" for _, row in rows))
         check_marks(row for _, row in rows)
-        rows = cut_row_times(rows, self.notices)
+        rows = cut_row_times(cut_marks(rows, self.notices), self.notices)
         rows = cut_cue_numbers(rows, self.names.or_cue, self.notices)
         return mark_headings(write_hidden_rows(rows))
 

@@ -241,6 +241,11 @@ def _count_bracketed(rows: list[Row], idx: int) -> int:
     return 1
 
 
+_EXTENDED_TWICE = regex.compile(
+    r"(?P<name>[^:：()\[\]]{1,60}(?:\s?\([^():]{1,40}\)){0,3}?)"
+    r"(?:\s?\((?:v\.?\s?o\.?|o\.?\s?[sc]\.?|cont['’]?d\.?|continuing|more)\)){2,}\s?(?=[:：])",
+    regex.IGNORECASE,
+)
 _TIMED = regex.compile(
     r"(?P<name>[^:\[\]()]{1,60}?)\s*[\[(]\d{1,2}(?::\d{2}){1,2}(?:[.,]\d{1,3})?[\])]\s*(?=:)"
 )
@@ -250,6 +255,8 @@ def header_of(row: str) -> Header | None:
     """A row's header, also behind pauses, with a time, or without a colon: `IVO (angrily) Out!`."""
     try:
         rest = leading_pauses(row)[1]
+        if ")" in rest and (extended := _EXTENDED_TWICE.match(rest)):  # `ANN (V.O.) (CONT'D):`
+            rest = extended["name"] + rest[extended.end() :]
         header = parse_header(rest) if rest else None
         if header is None and (timed := _TIMED.match(rest)):
             header = parse_header(timed["name"] + rest[timed.end() :])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Literal
 
 import regex
@@ -22,7 +21,6 @@ from studio.dialog.attributes import (
 )
 from studio.dialog.directions import word_set, write_direction
 from studio.dialog.model import (
-    LANGUAGE_CODES,
     MAX_LINES,
     Audio,
     Dialog,
@@ -40,127 +38,26 @@ from studio.dialog.model import (
 )
 from studio.dialog.planning import FILE_NAME, LINE_ID, MAX_DURATION, VOICE
 from studio.dialog.reading.building import DialogBuilder, ImportNotices
+from studio.dialog.reading.headings import (
+    MOST_COLUMNS,
+    PARAM_PREFIX,
+    Role,
+    assign,
+    is_noted,
+    list_languages,
+    plain_heading,
+    role_of,
+    split_unit,
+)
+from studio.dialog.reading_limits import Budget, Cost
 from studio.dialog.script import parse_header
 from studio.dialog.tags import cut_pauses
 from studio.errors import ScriptError
-from studio.storage.json_bounds import MAX_VALUES
-from studio.storage.text_cache import text_cache
-
-
-class Role(StrEnum):
-    """The meaning of a column; the value is the heading written for it."""
-
-    SPEAKER = "speaker"
-    TEXT = "text"
-    LANGUAGE = "language"
-    SEED = "seed"
-    PAUSE = "pause"
-    PAUSE_BEFORE = "pause before"
-    AUDIO = "audio"
-    UNSPOKEN = "unspoken"
-    ID = "id"
-    DIRECTION = "direction"
-    FILE = "file"
-    """In sheets for voice actors the name of the recording to be made; alone in a row, audio."""
-    MAX_DURATION = "max duration"
-    IGNORED = ""
-
 
 _ALWAYS = (Role.SPEAKER, Role.TEXT)
 """The first headings of what is exported."""
 
-PARAM_PREFIX = "param:"
-"""Prefix of a parameter whose name would be taken for another heading."""
-
-# Of two headings for one role, the one listed first wins.
-_HEADINGS = {
-    Role.SPEAKER: "speaker speakername speakerid speakerlabel character charactername "
-    "characterid char name "
-    "role actor voice who person sprecher figur rolle personnage personaje personaggio "
-    "personagem locuteur hablante locutor falante персонаж роль говорящий personage postać osoba "
-    "konuşmacı karakter الشخصية المتحدث 화자 인물 角色 说话人 話者 キャラクター",
-    Role.TEXT: "text spokentext dialogue dialog line lines sentence utterance speech words says "
-    "content transcript caption subtitle script quote satz dialogtext texte texto testo réplique "
-    "réplica diálogo fala battuta реплика текст фраза tekst kwestia replik metin النص الحوار 대사 "
-    "텍스트 台词 文本 セリフ 台詞",
-    Role.LANGUAGE: "language lang locale languagecode sprache langue idioma lingua 语言 言語",
-    Role.SEED: "seed",
-    Role.PAUSE: "pause pauseafter silence silenceafter gap wait delay",
-    Role.PAUSE_BEFORE: "pausebefore silencebefore",
-    Role.UNSPOKEN: "unspoken",
-    Role.AUDIO: "audio audiofile audiopath path",
-    Role.FILE: "file filename wav wavfile voicefile vofile outputfile",
-    Role.MAX_DURATION: "duration length dauer durée duración durata длительность "
-    "maxduration maximumduration durationlimit maxlength maxseconds timelimit",
-    Role.ID: "id lineid stringid textid dialogueid dialogid key stringkey",
-    Role.DIRECTION: "direction directions delivery emotion acting actingnotes performancenotes "
-    "moodnotes emotiontone how tone regie regieanweisung",
-    Role.IGNORED: "no nr index number linenumber lineno row type start end starttime endtime "
-    "time timecode take takes next nextid nextline",
-}
-_ROLES = {
-    heading: (role, rank)
-    for role, headings in _HEADINGS.items()
-    for rank, heading in enumerate(headings.split())
-}
-_LANGUAGE = regex.compile(
-    rf"(?:{'|'.join(LANGUAGE_CODES)})(?:[-_][A-Za-z]{{2,4}})?", regex.IGNORECASE
-)
-_NOT_IN_WORDS = regex.compile(r"[^\p{L}\p{N}]+")
-_UNIT = regex.compile(
-    r"(?<=pause|after|before|silence|gap|delay|duration|length|limit)(m?s|(?:milli)?sec(?:onds?)?)$"
-)
-
-
-@text_cache  # asked for each key of each item
-def role_of(heading: str) -> Role | None:
-    """The role of a heading, whatever its spaces and case; None for an unknown one."""
-    found = _ROLES.get(_split_unit(heading)[0])
-    return found[0] if found else None
-
-
-def is_noted(heading: str) -> bool:
-    """Whether a heading, such as “Notes” or “comment”, is that of remarks about a line."""
-    return _split_unit(heading)[0] in _NOTES
-
-
-def assign(headings: list[str], numeric: Container[int] = ()) -> dict[Role, int]:
-    """The column of each role; of two candidates, the one with the better heading.
-
-    Args:
-        headings: Of all columns; what stands beyond the 1,000th has no role.
-        numeric: Columns that hold nothing but numbers, and so never the text.
-    """
-    headings = headings[:_MOST_COLUMNS]
-    best: dict[Role, tuple[int, int]] = {}
-    for column, heading in enumerate(headings):
-        if found := _ROLES.get(_split_unit(heading)[0]):
-            role, rank = found
-            if role is not Role.TEXT or column not in numeric:
-                best[role] = min(best.get(role, (rank, column)), (rank, column))
-    best.pop(Role.IGNORED, None)
-    roles = {role: column for role, (_, column) in best.items()}
-    if Role.TEXT not in roles and Role.SPEAKER in roles and (texts := list_languages(headings)):
-        roles[Role.TEXT] = min(texts)
-    return roles
-
-
-def list_languages(headings: list[str]) -> dict[int, str]:
-    """The languages that columns are headed with, as those of translations, by column."""
-    codes = {column: code_of(heading.strip()) for column, heading in enumerate(headings)}
-    return {column: code for column, code in codes.items() if _LANGUAGE.fullmatch(code)}
-
-
-@text_cache  # asked several times for each key of each item
-def _split_unit(heading: str) -> tuple[str, str]:
-    """A heading in its simplest form, and the unit at its end."""
-    plain = _NOT_IN_WORDS.sub("", heading.casefold())
-    unit = _UNIT.search(plain)
-    return (plain[: unit.start()], unit[1]) if unit else (plain, "")
-
-
 _DELIMITERS = ",;\t|"
-_MOST_COLUMNS = 1_000
 _EXCEL_HINT = regex.compile(r"sep=(?P<delimiter>[^\"\s]|\t)")
 _WOULD_BE_FORMULA = regex.compile(r"'*[=+\-@\t\r]")
 _QUOTES = "The quotation marks do not pair up here; all of them are read as text. ({})"
@@ -192,22 +89,26 @@ def delimiter_of(text: str) -> str | None:
 
 
 def is_headless(text: str) -> bool:
-    """Whether text is a table without headings: two cells a row, the first one a name.
+    """Whether text is a table without headings: a name and a text a row, or a number before them.
 
     Commas stand in prose as well, so of those at least one cell has to be quoted.
     """
     rows = [line for line in text.splitlines() if line.strip()]
-    for delimiter in (";", ","):
+    for delimiter in (";", "\t", ","):
         if not all(delimiter in row for row in rows) or (delimiter == "," and ',"' not in text):
             continue
         try:
-            cells = list(csv.reader(rows, delimiter=delimiter, strict=True))
+            found = csv.reader(rows, delimiter=delimiter, strict=True)
+            cells = [Row(0, tuple(row)) for row in found]
         except csv.Error:
             continue
-        names = [row[0].strip() for row in cells]
+        count, *others = {len(row.cells) for row in cells} or {0}
+        names = [row.cells[count - 2].strip() for row in cells] if count in _IMPLIED else []
+        if others or not 1 < len(set(names)) < len(rows) or (delimiter == "\t" and count == 2):
+            continue
         are_names = all(name and len(name.split()) <= _MOST_NAME_WORDS for name in names)
-        is_table = are_names and {len(row) for row in cells} == {2}
-        if is_table and 1 < len(set(names)) < len(rows) and not all(map(_is_script_row, rows)):
+        is_table = are_names and (count < _FEWEST_CELLS or _are_numbered(cells))
+        if is_table and not all(map(_is_script_row, rows)):
             return True
     return False
 
@@ -265,7 +166,7 @@ def _score(line: str, delimiter: str, below: str) -> int:
 
     One is headed as the speaker, and one as the text, or the row below has as many cells.
     """
-    if line.count(delimiter) > _MOST_COLUMNS:
+    if line.count(delimiter) > MOST_COLUMNS:
         return 0
     try:
         cells = next(csv.reader([line], delimiter=delimiter))
@@ -278,24 +179,13 @@ def _score(line: str, delimiter: str, below: str) -> int:
     return len(roles) if is_headed else 0
 
 
-def check_cell_count(cells: int) -> None:
-    """Check that a table has no more cells than can be read in a second.
-
-    Raises:
-        ScriptError: It has.
-    """
-    if cells > MAX_VALUES:
-        raise ScriptError(f"This holds more than {MAX_VALUES:,} cells. Divide it into parts.")
-
-
 def _iter_rows(text: str, delimiter: str, *, is_quoted: bool) -> Iterator[Row]:
     source = io.StringIO(text, newline="")
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
     reader = csv.reader(source, delimiter=delimiter, strict=True, quoting=quoting)
-    line_number, count = 1, 0
+    line_number, budget = 1, Budget()
     for cells in reader:
-        count += len(cells)
-        check_cell_count(count)
+        budget.spend(Cost.CELLS, len(cells))
         if not (line_number == 1 and cells and cells[0].startswith("sep=")):
             yield Row(line_number, tuple(cells))
         line_number = reader.line_num + 1
@@ -313,49 +203,49 @@ _MOST_NAME_WORDS = 4
 _VALUE = regex.compile(
     r"[+-]?\d[\d.]*(?:e[+-]?\d+)?|[a-z_][a-z0-9_.-]*|\"(?:[^\"\\]|\\.)*\"", regex.IGNORECASE
 )
+_IS_WORD = regex.compile(r"(?!(?:true|false)$)\p{L}", regex.IGNORECASE)
 _NUMBER = regex.compile(r"#?\d[\d.,:]*")
 _HOW = "Name the columns in the first row, such as speaker,text"
 _GUESSED = "No column is headed as the text; “{}” is read as that. Head another one “text”."
 _FEWEST_WORDS = 2
-_NO_SETTINGS = frozenset(
-    (
-        "scene",
-        "shot",
-        "status",
-        "priority",
-        "level",
-        "sfx",
-        "music",
-        "sound",
-        "location",
-        "context",
-        "confidence",
-        "score",
-    )
+_NO_SETTINGS = word_set(
+    "scene shot status state priority level sfx music sound location context confidence score"
+    " version page words wordcount chars maxchars characters count approved recorded done ok date"
+    " session episode chapter section branch zustand bearbeiter datum szene seite état statut scène"
+    " estado escena página fecha data cena статус сцена дата 状态 狀態 场景 日期 状態 シーン"
 )
 """Headings of what a voice can't be set to."""
-_NOTES = word_set(
-    "note notes comment comments remark remarks anmerkung anmerkungen kommentar notiz notizen"
-    " commentaire commentaires remarque nota notas comentario comentarios 备注 備考 メモ"
-)
 OWN = {Role.ID: LINE_ID, Role.FILE: FILE_NAME, Role.MAX_DURATION: MAX_DURATION}
 """The settings that hold what a line has in another program."""
 
+_UNTIMED = "The times of the lines can't be read here; the lines follow each other."
 _LEFT_COLUMN = "The column “{}” is left out."
 _WHOLE = regex.compile(r"0|[1-9]\d{0,17}", regex.ASCII)
 _KEPT_COLUMN = "The column “{}” isn't spoken; it stands between the lines."
 _WORDS = regex.compile(r"\p{L}")
 _TRANSLATED = "The table has the text in several languages; “{}” is read, and not {}."
+_IMPLIED = {2: _ALWAYS, 3: (Role.ID, *_ALWAYS)}
+_HEADLESS = {
+    2: "The table has no headings: the first column is read as the speaker, the second as the "
+    f"text. {_HOW}, if that is wrong.",
+    3: "The table has no headings: the second column is read as the speaker, the third as the "
+    f"text. {_HOW}, if that is wrong.",
+}
+_ROW_ID = regex.compile(r"#?[\p{L}_-]*\d[\w.:-]*")
+_CLOCK = regex.compile(
+    r"(?:(?:(?P<hours>\d{1,3}):)?(?P<minutes>\d{1,2}):)?(?P<seconds>\d{1,6}(?:[.,]\d+)?)\s*s?"
+)
 _QUOTED = 'Anna,"Yes, I know."'
 _NOTHING = f"The table holds no lines. {_HOW}, and write one line of the dialog in each row."
 
 
-def read_table(text: str, remarks: ImportNotices) -> ParsedScript:
+def read_table(text: str, remarks: ImportNotices, *, min_gap_s: float) -> ParsedScript:
     """Read a table with one line of the dialog in each row.
 
     Args:
         text: The whole file; its delimiter is detected.
         remarks: Gets notices of what is left out.
+        min_gap_s: The shortest gap between two lines with times that becomes silence.
 
     Raises:
         ScriptError: There is no column of texts, or a cell is invalid.
@@ -365,18 +255,16 @@ def read_table(text: str, remarks: ImportNotices) -> ParsedScript:
     rows = list(read_rows(text, delimiter, remarks))
     if not rows:
         raise ScriptError(_NOTHING)
-    headings = _read_headings(rows[0], remarks, are_known=known is not None)
-    if headings:
-        del rows[0]
+    headings = _read_headings(rows, remarks, are_known=known is not None)
     # A countdown that was exported from here has a text of numbers.
-    is_ours = headings is not None and tuple(headings[:2]) == _ALWAYS
+    is_ours = known is not None and tuple(headings[:2]) == _ALWAYS
     numeric = () if is_ours else _find_numeric(rows)
-    columns = assign(headings or [Role.SPEAKER, Role.TEXT], numeric)
-    if Role.TEXT not in columns and headings:
+    columns = assign(headings, numeric)
+    if Role.TEXT not in columns:
         columns |= _guess_text(headings, rows, remarks)
     if Role.TEXT not in columns:
         raise ScriptError(f"No column is headed as the text. {_HOW}.", line=1)
-    table = _Table(headings or [Role.SPEAKER, Role.TEXT], columns, delimiter, remarks)
+    table = _Table(headings, columns, delimiter, remarks, min_gap_s)
     table.add_all(rows)
     found = table.builder.finish(nothing_found=_NOTHING)
     return found if is_ours else leave_counts(found)
@@ -405,8 +293,18 @@ def read_own(role: Role, heading: str, written: str) -> dict[str, ParamValue]:
     return {name: value} if value or (written and role is not Role.MAX_DURATION) else {}
 
 
+def read_clock(written: str) -> float | None:
+    """The seconds of `1:02:03.5`, `02:03` or `3.5`; None for anything else."""
+    if not (found := _CLOCK.fullmatch(written.strip())):
+        return None
+    minutes = 60 * int(found["hours"] or 0) + int(found["minutes"] or 0)
+    return 60 * minutes + float(found["seconds"].replace(",", "."))
+
+
 def _read_seconds(role: Role, heading: str, written: str) -> float:
-    unit = "ms" if _split_unit(heading)[1][:1] == "m" and written[-1:].isdigit() else ""
+    unit = "ms" if split_unit(heading)[1][:1] == "m" and written[-1:].isdigit() else ""
+    if role is Role.MAX_DURATION and ":" in written and (clock_s := read_clock(written)):
+        return clock_s
     with suppress(ScriptError) if role is Role.MAX_DURATION else nullcontext():
         match cut_pauses(f"[pause:{written.replace(',', '.')}{unit}]"):
             case [float(duration_s)]:
@@ -443,19 +341,26 @@ def _guess_text(headings: list[str], rows: list[Row], remarks: ImportNotices) ->
     return {Role.TEXT: wordy[-1]}
 
 
-def _read_headings(first: Row, remarks: ImportNotices, *, are_known: bool) -> list[str] | None:
-    """The first row's headings; None if it has none and is a line itself."""
+def _read_headings(rows: list[Row], remarks: ImportNotices, *, are_known: bool) -> list[str]:
+    """Take the headings out of the rows; those it would have, if the first row is a line itself."""
+    first = rows[0]
     roles = assign(list(first.cells))
-    if Role.TEXT in roles or (Role.SPEAKER in roles and len(first.cells) > 2):
+    if Role.TEXT in roles or (Role.SPEAKER in roles and len(first.cells) > _FEWEST_CELLS - 1):
+        del rows[0]
         return [cell.strip() for cell in first.cells]
-    if len(first.cells) != 2 or are_known or roles:
+    implied = None if are_known or roles else _IMPLIED.get(len(first.cells))
+    if implied is None or (len(implied) > 2 and not _are_numbered(rows)):
         raise ScriptError(f"No column is headed as the text. {_HOW}.", line=first.line_number)
-    remarks.add(
-        "The table has no headings: the first column is read as the speaker, the second as the "
-        f"text. {_HOW}, if that is wrong.",
-        first.line_number,
-    )
-    return None
+    remarks.add(_HEADLESS[len(implied)], first.line_number)
+    return list(implied)
+
+
+def _are_numbered(rows: list[Row]) -> bool:
+    """Whether each row begins with a number or an id of its own, and names return behind them."""
+    ids = [row.cells[0].strip() for row in rows]
+    are_ids = all(map(_ROW_ID.fullmatch, ids)) and len(set(ids)) == len(ids)
+    names = {row.cells[1].strip() for row in rows if len(row.cells) > 1}
+    return are_ids and all(name and len(name.split()) <= _MOST_NAME_WORDS for name in names)
 
 
 class _Table:
@@ -467,11 +372,15 @@ class _Table:
         columns: dict[Role, int],
         delimiter: str,
         remarks: ImportNotices,
+        min_gap_s: float,
     ) -> None:
         self.builder = DialogBuilder(remarks)
         self._headings = headings
         self._delimiter = delimiter
         self._columns = columns
+        self._min_gap_s = min_gap_s
+        self._times_s: dict[int, tuple[float, float]] = {}
+        self._end_s: float | None = None
         self._noted: dict[int, str] = {}  # what a note of a column begins with
         self._remarks = remarks
         languages = list_languages(headings)
@@ -485,10 +394,24 @@ class _Table:
     def add_all(self, rows: Iterable[Row]) -> None:
         kept = [self._fit_row(row) for row in rows]
         self._find_recordings(kept)
+        self._times_s = self._read_times(kept)
         params = self._find_param_columns(kept)
         for row in kept:
             with with_place(row.line_number):
                 self._add(row, params)
+
+    def _read_times(self, rows: list[Row]) -> dict[int, tuple[float, float]]:
+        """From when to when each row lasts, if all say so, one after another."""
+        times: dict[int, tuple[float, float]] = {}
+        last = 0.0
+        for row in rows if {Role.START, Role.END} <= self._columns.keys() else ():
+            start_s = read_clock(self._get_cell(row, Role.START))
+            end_s = read_clock(self._get_cell(row, Role.END))
+            if start_s is None or end_s is None or not last <= start_s <= end_s:
+                self._remarks.add(_UNTIMED, row.line_number)
+                return {}
+            times[row.line_number], last = (start_s, end_s), start_s
+        return times
 
     def _find_recordings(self, rows: list[Row]) -> None:
         """A file beside a text is the name of a recording to be made, and isn't played."""
@@ -515,8 +438,10 @@ class _Table:
             is_known = column in {self._columns[Role.TEXT], *self._translations}
             if is_known or (role_of(heading) is not None and not is_voice):
                 continue
-            is_setting = _NOT_IN_WORDS.sub("", heading.casefold()) not in _NO_SETTINGS
+            is_setting = plain_heading(heading) not in _NO_SETTINGS
             is_setting = is_setting and _is_key(key) and all(map(_VALUE.fullmatch, cells))
+            # Engines' own settings are in small letters; what a sheet says in words is a remark.
+            is_setting &= heading.islower() or not any(map(_IS_WORD.match, cells))
             if is_voice or is_setting:
                 found[column] = key
             elif is_noted(heading):
@@ -530,6 +455,10 @@ class _Table:
 
     def _add(self, row: Row, params: dict[int, str]) -> None:
         number = row.line_number
+        start_s, end_s = self._times_s.get(number, (0.0, 0.0))
+        if self._end_s is not None and start_s - self._end_s >= self._min_gap_s:
+            self.builder.silence(start_s - self._end_s, number)
+        self._end_s = end_s if self._times_s else None
         self._add_pause(row, Role.PAUSE_BEFORE)
         if path := unescape_formula(self._get_cell(row, Role.AUDIO)):
             self.builder.audio(path, number)

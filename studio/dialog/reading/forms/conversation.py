@@ -7,10 +7,10 @@ from itertools import islice
 import regex
 
 from studio.dialog.markup import check_marks, strip_markup
-from studio.dialog.model import MAX_LINES, check_line_count
+from studio.dialog.model import MAX_LINES
 from studio.dialog.reading.form import Explanation, Form, read_source
 from studio.dialog.reading.lexer import Source
-from studio.dialog.reading_limits import PATTERN_S
+from studio.dialog.reading_limits import PATTERN_S, Cost
 
 _ROLE = r"(?P<role>system|user|human|assistant|model|instruction|response)"
 _TURN = regex.compile(
@@ -32,7 +32,7 @@ def _explain(source: Source) -> Explanation | None:
     found = list(islice(_TURN.finditer(text, timeout=PATTERN_S), MAX_LINES + 1))
     if len(found) < _FEWEST or _SIGNS.sub("", text[: found[0].start()]).strip():
         return None
-    check_line_count(len(found))
+    source.budget.spend(Cost.LINES, len(found))
     check_marks(text.splitlines())
     return Explanation(lambda remarks: read_source(source.of(_write(text, found)), remarks))
 

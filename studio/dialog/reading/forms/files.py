@@ -50,7 +50,12 @@ def _explain_table(source: Source) -> Explanation | None:
     if not is_table:
         return None
     format_ = "tsv" if source.delimiter == "\t" else "csv"
-    return Explanation(lambda remarks: Read(read_table(source.text, remarks), format=format_))
+    gap_s = source.min_gap_s
+
+    def read(remarks: ImportNotices) -> Read:
+        return Read(read_table(source.text, remarks, min_gap_s=gap_s), format=format_)
+
+    return Explanation(read)
 
 
 def _count_named(source: Source) -> int:

@@ -13,7 +13,8 @@ from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.form import Explanation, Form, Read
 from studio.dialog.reading.lexer import Names, Source
 from studio.dialog.reading.row_kinds import PREFACE_NOTICE, is_farewell, is_preface
-from studio.dialog.reading.tables import check_cell_count, read_table
+from studio.dialog.reading.tables import read_table
+from studio.dialog.reading_limits import Cost
 
 _RULE = regex.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*")
 _CELLS = regex.compile(r"(?<!\\)\|")
@@ -28,7 +29,8 @@ def _explain(source: Source) -> Explanation | None:
     check_marks(rows)
     below = takewhile(lambda idx: "|" in rows[idx], range(rule + 1, len(rows)))
     inside = {rule - 1, rule, *below}
-    check_cell_count(sum(rows[idx].count("|") - rows[idx].count("\\|") - 1 for idx in inside))
+    bars = sum(rows[idx].count("|") - rows[idx].count("\\|") - 1 for idx in inside)
+    source.budget.spend(Cost.CELLS, bars)
     title, left = None, []
     for idx, row in enumerate(map(str.strip, rows)):
         if not row or idx in inside:
@@ -46,7 +48,8 @@ def _explain(source: Source) -> Explanation | None:
     def read(remarks: ImportNotices) -> Read:
         for number, row in left:
             remarks.set_aside(PREFACE_NOTICE, number, row)
-        return Read(read_table(_write_tabs(rows, rule, inside, remarks), remarks), title)
+        table = _write_tabs(rows, rule, inside, remarks)
+        return Read(read_table(table, remarks, min_gap_s=source.min_gap_s), title)
 
     return Explanation(read)
 

@@ -7,11 +7,9 @@ from html import unescape
 import regex
 
 from studio.dialog.directions import word_set, write_direction
-from studio.dialog.reading.encoding import check_row_count
 from studio.dialog.reading.form import Explanation, Form, read_source
 from studio.dialog.reading.lexer import Source
-from studio.dialog.reading_limits import PATTERN_S, check_reading
-from studio.errors import ScriptError
+from studio.dialog.reading_limits import PATTERN_S, Budget, Cost, check_reading
 
 _COMMENT = r"<!--(?>(?s:.*?)-->)"
 _SOURCE = regex.compile(
@@ -44,12 +42,9 @@ _BREAK = "\x1e"
 """A break in place of a tag; `splitlines` knows it, and it is no line break of the source."""
 
 _SHOWN_ROW = regex.compile(r"[\n\x1e]\s*+(?=\S)")
-_MOST_TAGS = 1_000_000
-_MOST_READ_TAGS = 100_000
-"""Of those that aren't cut: a page may have five a line."""
 
 
-def _show(text: str) -> str | None:
+def _show(text: str, budget: Budget) -> str | None:
     """What the source of a web page, of SSML or of a model's tags shows; None for other text.
 
     Raises:
@@ -59,23 +54,15 @@ def _show(text: str) -> str | None:
         return None
     # As models write it, `<script>` around all holds a dialog; HTML's holds no tags.
     source = regex.sub(r"^\s*<script>", "<dialogue>", text, flags=regex.IGNORECASE)
-    _check_tags(source, _MOST_TAGS)
+    budget.spend(Cost.TAGS, source.count("<"))
     source = _cut_plain_tags(source)
-    _check_tags(source, _MOST_READ_TAGS)
+    budget.spend(Cost.READ_TAGS, source.count("<"))
     shown = _Shown()
     shown.read(source)
     joined = "".join(shown.parts)
-    check_row_count(_SHOWN_ROW.subn("", joined)[1])
+    budget.spend(Cost.ROWS, _SHOWN_ROW.subn("", joined)[1])
     rows = (" ".join(row.split()) for row in joined.splitlines())
     return regex.sub(r"\n{3,}", "\n\n", "\n".join(rows)).strip("\n")
-
-
-def _check_tags(source: str, most: int) -> None:
-    if (tags := source.count("<")) > most:
-        raise ScriptError(
-            f"The page's source holds {tags:,} tags, which are more than can be read at once. "
-            "Divide it into parts, or copy the text that the page shows."
-        )
 
 
 def _cut_plain_tags(source: str) -> str:
@@ -170,7 +157,7 @@ class _Shown:
 
 
 def _explain(source: Source) -> Explanation | None:
-    if not (shown := _show(source.text)):
+    if not (shown := _show(source.text, Budget())):
         return None
     return Explanation(lambda remarks: read_source(source.of(shown), remarks))
 

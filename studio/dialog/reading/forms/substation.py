@@ -8,10 +8,9 @@ import regex
 
 from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.captions import Cue, read_cue_list
-from studio.dialog.reading.encoding import check_row_count
 from studio.dialog.reading.form import Explanation, Form, Read
 from studio.dialog.reading.lexer import Source
-from studio.dialog.reading_limits import PATTERN_S
+from studio.dialog.reading_limits import PATTERN_S, Cost
 from studio.errors import ScriptError
 
 _ASS = regex.compile(r"\s*(?:;[^\n]*\n\s*)*\[Script Info\]", regex.IGNORECASE)
@@ -29,6 +28,7 @@ _USUAL_FIELDS = (
     "marginv",
     "effect",
 )
+_SIGN = regex.compile(r"\b(?:signs?|title|typeset|ts|note|credits?)\b", regex.IGNORECASE)
 _DRAWN = "What the subtitles only draw is left out."
 _TITLED = regex.compile(r"(?m)^Title:[ \t]*(?P<title>(?!Default Aegisub|<)\S.*)$")
 _NO_EVENTS = "The subtitles hold no lines that begin with “Dialogue:”."
@@ -43,12 +43,12 @@ def _explain(source: Source) -> Explanation | None:
 def _read(source: Source, remarks: ImportNotices) -> Read:
     """Names from the field Name, gaps as silences."""
     text = source.text
-    check_row_count(text.count(r"\N") + text.count(r"\n"))
+    source.budget.spend(Cost.ROWS, text.count(r"\N") + text.count(r"\n"))
     cues = sorted(_events(text, remarks), key=lambda cue: (cue.start_ms or 0, cue.line_number))
     if not cues:
         raise ScriptError(_NO_EVENTS)
     titled = _TITLED.search(text, timeout=PATTERN_S)
-    parsed = read_cue_list(cues, remarks, is_vtt=False, min_gap_s=source.min_gap_s)
+    parsed = read_cue_list(cues, remarks, min_gap_s=source.min_gap_s)
     return Read(parsed, titled["title"].rstrip(" \t") if titled else None)
 
 
@@ -78,6 +78,10 @@ def _cue(value: str, fields: tuple[str, ...], number: int, remarks: ImportNotice
         return
     name = event.get("name") or event.get("actor")
     shown = _shown_rows(words)
+    if not name and _SIGN.search(event.get("style") or ""):
+        for row in shown:
+            remarks.set_aside(_DRAWN, number, row)
+        return
     if shown and name:
         shown[0] = f"<v {name}>{shown[0]}"
     timing = f"{event.get('start')} --> {event.get('end')}"

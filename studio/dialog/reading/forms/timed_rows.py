@@ -37,7 +37,7 @@ def _explain(source: Source) -> Explanation | None:
             if _LYRIC_TAG.fullmatch(row):
                 remarks.set_aside(_TAGS, number, row)
         gap_s = source.min_gap_s
-        return Read(read_cue_list(cues, remarks, is_vtt=False, min_gap_s=gap_s))
+        return Read(read_cue_list(cues, remarks, min_gap_s=gap_s))
 
     return Explanation(read) if cues else None
 

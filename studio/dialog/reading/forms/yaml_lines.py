@@ -7,10 +7,10 @@ from itertools import pairwise
 import regex
 
 from studio.dialog.directions import write_direction
-from studio.dialog.model import check_line_count
 from studio.dialog.reading.form import Explanation, Form, read_source
+from studio.dialog.reading.headings import Role, role_of
 from studio.dialog.reading.lexer import Source
-from studio.dialog.reading.tables import Role, role_of
+from studio.dialog.reading_limits import Cost
 
 _SAID = (Role.SPEAKER, Role.TEXT, Role.DIRECTION)
 _KEY = regex.compile(r"\s*(?P<item>-\s+)?(?P<key>[A-Za-z_ ]{2,30}):(?:\s+(?P<value>\S.*))?\s*")
@@ -25,7 +25,7 @@ def _explain(source: Source) -> Explanation | None:
     others = [row for row, one in zip(rows, found, strict=True) if one is None]
     if len(starts) < _FEWEST or any(row.strip() not in ("", "---") for row in others):
         return None
-    check_line_count(len(starts))
+    source.budget.spend(Cost.LINES, len(starts))
     if not (written := _write(rows, found, starts)):
         return None
     return Explanation(lambda remarks: read_source(source.of(written), remarks))
