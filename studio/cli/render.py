@@ -383,9 +383,12 @@ def read_script(script: Path, narrator: str | None) -> Imported:
     content = read_content(script, "cut it into scenes", MAX_DOCUMENT_BYTES)
     name = "standard input" if script == STANDARD else script.name
     try:
-        return import_dialog(content, name, ImportOptions(narrator=narrator))
+        read = import_dialog(content, name, ImportOptions(narrator=narrator))
     except BadInput as error:
         raise BadInput(f"{name if script == STANDARD else script}: {error}") from error
+    if narrator is not None or not (read.unspoken or read.quoted):
+        return read
+    return replace(read, notices=(*read.notices, Notice("--narrator NAME adds a narrator.")))
 
 
 def _read_pronouncing(

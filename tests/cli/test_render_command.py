@@ -323,6 +323,7 @@ def test_a_narrator_reads_what_a_screenplay_describes(command: Command) -> None:
     assert command.run(screenplay, "--json") == 0
     assert json.loads(command.stdout.splitlines()[-1])["lines"] == 1
     assert "NARRATOR" in command.stderr
+    assert "--narrator NAME" in command.stderr
 
 
 @pytest.mark.parametrize(

@@ -126,3 +126,7 @@ def test_texts_are_found_wherever_they_stand():
     assert list(texts_of_script(nouns)) == ["{0} line", "{0} lines", "{0} copy", "{0} copies"]
     html = '<p title="Add\n  a line">{{ icon("x") }} One\n two <kbd>Enter</kbd><b>or</b></p>'
     assert list(texts_of_html(html)) == ["Add a line", "One two", "or"]
+
+
+def test_no_sentence_of_the_page_names_an_option_of_the_terminal():
+    assert [text for text in server_texts() if re.search(r"(?<!\w)--[a-z]|terminal", text)] == []

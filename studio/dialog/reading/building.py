@@ -40,9 +40,8 @@ _SHOWN_CHARS = 60
 
 _LINKS = "The addresses of links aren't spoken; they are left out:"
 NOT_SPOKEN = (
-    "Action, headings and stage directions are not spoken. To have them read, add a narrator (in "
-    "the terminal: --narrator NAME), or write NARRATOR, or another name, above them. They stand "
-    "between the lines:"
+    "Action, headings and stage directions are not spoken. To have them read, add a narrator, or "
+    "write NARRATOR, or another name, above them. They stand between the lines:"
 )
 """The notice about what a narrator could read."""
 

@@ -39,7 +39,7 @@ _LEAST_SAID = 0.1
 
 _SPLIT = (
     "This was read as prose with dialogue: {} quotations, {} people, {} quotations whose speaker "
-    "is unsure. To have one narrator read all of it, add one (in the terminal: --narrator NAME)."
+    "is unsure. To have one narrator read all of it, add one."
 )
 _GUESSED = "Who speaks is guessed here, by turns and by who was named last:"
 _UNSURE = "Nothing says who speaks here; it goes to “{}”. Change it where that is wrong:"
