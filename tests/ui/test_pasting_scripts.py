@@ -117,3 +117,40 @@ def test_directions_are_dimmed_and_the_panel_says_what_becomes_of_them(page, wri
     page.locator("#lines .line-text").first.fill("How long?")
     page.wait_for_function("() => CSS.highlights.get('direction')?.size === 0")
     saved(page)
+
+
+STORY = """The tide had gone out, and the two boats lay on the sand.
+
+“We should have left at noon,” said Anna.
+
+“You wanted to eat first,” Ivo answered.
+
+She laughed, and pushed at the nearer boat with her foot. “It isn't moving,” said Anna.
+
+“Then we wait,” said Ivo, and sat down on the rope.
+"""
+
+
+def test_a_pasted_story_is_said_by_its_people_or_by_one_narrator(page, write):
+    write("", 0)
+    page.evaluate("() => document.activeElement.blur()")
+    assert page.evaluate(PASTED, STORY)
+    page.wait_for_function("() => window.tableread.project.lines.length > 4")
+    said = page.evaluate(SAID)
+    assert ["Anna", "“We should have left at noon,”"] in said
+    assert ["Ivo", "“Then we wait,”"] in said
+    assert {name for name, _ in said} == {"Narrator", "Anna", "Ivo"}
+    saved(page)
+    expect(page.locator(NARRATOR)).to_contain_text("4 quotations")
+    page.get_by_role("button", name="Read by one narrator").click()
+    page.wait_for_function(
+        "() => window.tableread.project.lines.every(({ speaker }) => speaker === 'Narrator')"
+    )
+    words = " ".join(text for _, text in page.evaluate(SAID))
+    assert words.split() == STORY.split()
+    page.keyboard.press("Control+z")
+    page.wait_for_function(
+        "() => window.tableread.project.lines.some((one) => one.speaker === 'Ivo')"
+    )
+    assert page.evaluate(SAID) == said
+    saved(page)
