@@ -15,7 +15,7 @@ _TITLE = regex.compile(r"title\s*:\s*(?P<name>\S.*)")
 _HEADER = regex.compile(r"[\w-]+\s*:.*")
 # Each ends where the next one begins, and white space is one space, so that time stays linear.
 _COMMAND = regex.compile(r"<<(?:(?!<<|>>).)*+>>")
-_HASHTAGS = regex.compile(r"(?:\s#[^\s#]+)+$")
+_HASHTAG = regex.compile(r"#([^\s#]+)")
 _JUMP = regex.compile(r"\[\[(?:(?P<label>[^\[\]|]*)\|)?[^\[\]|]*\]\]")
 _INSERTED = regex.compile(r",?\s*\{\$?[^{}]*\}")
 _MARKUP = regex.compile(r"\[/?[a-z_]+(?:[ =][^\[\]]*)?/?\]|\[/\]")
@@ -44,12 +44,11 @@ class _YarnReader(GameReader):
         if comment := _COMMENT.search(row):
             self.note(comment["words"], number)
         written, plain = row, _COMMENT.sub("", hide_escapes(row.removeprefix("=>").lstrip()))
-        is_known = True
-        if tags := _HASHTAGS.search(plain):
-            plain = plain[: tags.start()]
-            pairs = [tag.partition(":")[::2] for tag in tags[0].replace("#", "").split()]
-            is_known = all([self.own(key, value) for key, value in pairs])
-        plain = _MARKUP.sub("", plain).strip()
+        is_known, words = True, plain.split(" ")
+        while len(words) > 1 and (tag := _HASHTAG.fullmatch(words[-1])):
+            words.pop()
+            is_known = self.own(*tag[1].partition(":")[::2]) and is_known
+        plain = _MARKUP.sub("", " ".join(words)).strip()
         spoken = _INSERTED.sub("", _JUMP.sub("", _COMMAND.sub("", plain))).strip()
         is_choice = spoken.startswith("->")
         is_named_only = spoken != plain and spoken.endswith(":")
