@@ -260,6 +260,35 @@ def test_text_with_few_quotations_is_one_narrators(text):
     assert read_dialog_text(text).quoted == 0
 
 
+HALF_KNOWN = """"Eh!" she said, "but you are like an old woman.  Don't you care?"
+
+"It doesn't matter" said Mary, "whether I care or not."
+
+"You are right enough there," said Mrs. Medlock.  "It doesn't. What
+you're to be kept at Misselthwaite Manor for I don't know, unless
+because it's the easiest way.  He's not going to trouble himself about
+you, that's sure and certain.  He never troubles himself about no one."
+
+She stopped herself as if she had just remembered something in time.
+
+"He's got a crooked back," she said.  "That set him wrong.  He was a
+sour young man and got no good of all his money and big place till he
+was married."
+
+Mary's eyes turned toward her in spite of her intention not to seem to
+care.  She had never thought of the hunchback's being married and she
+was a trifle surprised.  Mrs. Medlock saw this, and as she was a
+talkative woman she continued with more interest.  This was one way of
+passing some of the time, at any rate."""  # Frances Hodgson Burnett, The Secret Garden, 1911
+
+
+def test_names_are_enough_where_half_of_the_speakers_are_known():
+    lines = lines_of(HALF_KNOWN)
+    assert ("Mary", '"It doesn\'t matter"') in lines
+    assert ("Mrs. Medlock", '"You are right enough there,"') in lines
+    assert ("Narrator", '"Eh!"') in lines
+
+
 def test_a_first_person_is_the_narrator():
     text = "“Go,” I said.\n\n“No,” said Ann.\n\n“Why?” I asked.\n\n“It rains,” said Ann.\n\n"
     lines = lines_of(text * 2)

@@ -33,6 +33,7 @@ _LEAST_CONFIDENCE = 0.6
 _GUESSED_CONFIDENCE = 0.88
 _LEAST_GIVEN = 4
 _LEAST_KNOWN = 0.5
+_LEAST_NAMED = 0.35
 """Of the quotations; a narrator and one voice now and then tell less than the narrator alone."""
 _LEAST_SAID = 0.1
 """Of the text; an article quotes less."""
@@ -148,8 +149,15 @@ def _is_dialogue(split: Pieces) -> bool:
     quotations = split.quotations
     known = list(filter(None, map(_speaker_of, quotations)))
     said = sum(piece.end - piece.start for piece in quotations)
+    # “His wife” may be another character than “Mrs. Bennet”; names are whose they are.
+    named = sum(
+        _speaker_of(one) not in (None, FIRST_SPEAKER) and not str(one.speaker)[0].islower()
+        for one in quotations
+    )
     is_known = sum(one != FIRST_SPEAKER for one in known) >= _LEAST_GIVEN
-    is_known = is_known and len(known) > _LEAST_KNOWN * len(quotations)
+    is_known = is_known and (
+        len(known) > _LEAST_KNOWN * len(quotations) or named > _LEAST_NAMED * len(quotations)
+    )
     # Pieces and paragraphs become lines, of which a dialog hasn't any number.
     is_short = len(split.pieces) + split.source.count("\n") < MAX_LINES
     return is_known and is_short and said >= _LEAST_SAID * len(split.source)
