@@ -82,7 +82,7 @@ class _ProseReader(RowReader):
         self._last = piece
         name = FIRST_SPEAKER
         if piece.kind is PieceKind.QUOTATION:
-            quote = " ".join(piece.text.split())
+            quote = " ".join(piece.text.split()).strip("“”\"«»„「」『』‘’'")
             name = _speaker_of(piece) or FIRST_SPEAKER
             if _speaker_of(piece) is None:
                 self.remarks.add(_UNSURE.format(FIRST_SPEAKER), number, quote)
