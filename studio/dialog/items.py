@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Literal
 
+import regex
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from studio.dialog.attributes import check_audio_path, check_language, check_params, check_seed
@@ -30,6 +31,13 @@ from studio.dialog.model import (
 )
 from studio.dialog.tags import check_pause, cut_pauses
 from studio.errors import ScriptError
+
+# With the first key whole: a speaker may be called `{"`.
+_FIRST_KEY = r"\{\s*\"(?:[^\"\\\n]|\\.){0,200}+\"\s*:"
+JSON_BEGINS = regex.compile(
+    rf"\s*(?:{_FIRST_KEY}|\[\s*(?:{_FIRST_KEY}|\]\s*$|\[\s*\"[^\"]*+\"\s*,\s*\"))"
+)
+"""Finds text that is to be read as JSON: objects, or pairs of a name and words."""
 
 _HOW = 'such as {"type": "speech", "speaker_id": "Anna", "text": "Good evening."}'
 

@@ -14,8 +14,8 @@ from studio.audio.clip import Clip
 from studio.audio.file_tags import PRODUCT
 from studio.backends.base import Backend
 from studio.dialog.formats.dialog_file import read_dialog_text
+from studio.dialog.items import JSON_BEGINS
 from studio.dialog.model import Dialog, Notice, spelling_notices
-from studio.dialog.reading.forms.json_items import JSON_BEGINS
 from studio.dialog.script import number_rows, parse_script, write_script
 from studio.engine.event_log import EventLog
 from studio.errors import Conflict, FileDamaged

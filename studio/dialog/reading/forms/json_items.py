@@ -10,7 +10,7 @@ from typing import Any
 
 import regex
 
-from studio.dialog.items import parse_items
+from studio.dialog.items import JSON_BEGINS, parse_items
 from studio.dialog.model import MAX_LINES
 from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.form import Explanation, Form, Read, read_source
@@ -27,11 +27,6 @@ from studio.dialog.reading.tables import leave_counts
 from studio.errors import ScriptError
 from studio.storage.json_bounds import MAX_VALUES, has_too_many_values
 
-# With the first key whole: a speaker may be called `{"`.
-_FIRST_KEY = r"\{\s*\"(?:[^\"\\\n]|\\.){0,200}+\"\s*:"
-JSON_BEGINS = regex.compile(
-    rf"\s*(?:{_FIRST_KEY}|\[\s*(?:{_FIRST_KEY}|\]\s*$|\[\s*\"[^\"]*+\"\s*,\s*\"))"
-)
 _TURN_ITEM = regex.compile(r"\s*\[S\d{1,2}\]")
 
 
