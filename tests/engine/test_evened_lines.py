@@ -116,6 +116,7 @@ def kokoro(installed_kokoro: None) -> Iterator[Backend]:
     backend.unload()
 
 
+@pytest.mark.slow
 def test_kokoros_lines_lie_as_close(open_studio: OpenStudio, kokoro: Backend) -> None:
     lines = [Speech(("Ida", "Tom")[at % 2], text) for at, text in enumerate(TEXTS)]
     assert max(distances_of(job_of(open_studio, kokoro, *lines))) < 0.1
