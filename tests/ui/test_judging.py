@@ -13,7 +13,9 @@ LINES = [f"Mara: {text}" for _, text in zip(range(9), iter_texts("en"), strict=F
 
 def result(page, words):
     page.wait_for_function(
-        "words => document.getElementById('judge-result').textContent.includes(words)", arg=words
+        "words => document.getElementById('judge-result').textContent.includes(words)",
+        arg=words,
+        timeout=300_000,  # what plants faults and looks for them waits for whatever else is made
     )
     return page.inner_text("#judge-result")
 
