@@ -114,10 +114,10 @@ def press_s(page):
 
 
 def wait_until_nothing_is_made(page):
-    """Wait until no voice has been made for two seconds."""
+    """Wait until no voice has been made for longer than one takes."""
     for _ in range(20):
         try:
-            with page.expect_request_finished(lambda one: "audition" in one.url, timeout=2_000):
+            with page.expect_request_finished(lambda one: "audition" in one.url, timeout=10_000):
                 pass
         except NothingCame:
             return
