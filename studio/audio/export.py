@@ -427,7 +427,7 @@ def _add_takes(
     for entry in iter_audible(timeline):
         assert entry.source is not None
         name, chunks = named[entry.segment_idx], part_tags.get(entry.segment_idx, b"")
-        if entry.gain_db:
+        if entry.gain_db or entry.pace != 1:
             pieces = (to_pcm16(block).tobytes() for block in timeline.read(entry))
             add_wav(archive, name, pieces, entry.n_samples, chunks)
             continue

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import math
 import wave
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from studio.audio.clip import BLOCK_SAMPLES, STUDIO_RATE_HZ, Clip, Samples, from_pcm16
+from studio.audio.encode import change_tempo
 from studio.errors import StorageFailed
+
+MAX_PACE = 1.3
+"""How many times as fast a take is at most, where it wouldn't end in time otherwise."""
 
 _KNEE = np.float32(0.8)
 """From which level on a louder sound is bent."""
@@ -29,7 +33,8 @@ class TakePart:
     Attributes:
         gain_db: Added where it is laid out; the file stays as it is.
         pan: From -1, left, to 1, right.
-    `gap_s` is the silence before it, unless it is the first one laid.
+    `gap_s` is the silence before it, unless it is the first one laid. `start_s` is the second of
+    the scene in which it begins, whatever its gap; None where it follows what is before it.
     """
 
     segment_idx: int
@@ -37,6 +42,7 @@ class TakePart:
     gain_db: float = 0.0
     gap_s: float = 0.0
     pan: float = 0.0
+    start_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ GAP_IDX = -1
 class TimelineEntry:
     """A segment's position: samples `start_sample` to `end_sample`; silent if `source` is None.
 
-    Times in seconds are at the studio's rate.
+    Times in seconds are at the studio's rate. `pace` says how many times as fast as in its file.
     """
 
     segment_idx: int
@@ -76,6 +82,7 @@ class TimelineEntry:
     source: Path | None = None
     gain_db: float = 0.0
     pan: float = 0.0
+    pace: float = 1.0
 
     @property
     def end_sample(self) -> int:
@@ -98,10 +105,12 @@ class Timeline:
     """Entries without overlaps, silent between them, and the segments that are left out.
 
     Made by `lay_out`. Nothing but the entries is in memory: the audio is read when it is asked for.
+    `late_s` has by how much a segment ends after the start of the next, by its index.
     """
 
     entries: tuple[TimelineEntry, ...]
     skipped: tuple[FailedPart, ...] = ()
+    late_s: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def n_channels(self) -> int:
@@ -154,21 +163,48 @@ class Timeline:
 
 
 def lay_out(parts: Iterable[TimelinePart]) -> Timeline:
-    """Lay parts in the order given, each after its gap.
+    """Lay parts in the order given, each after its gap or at its start.
 
-    A failed part and a take whose file can't be used take no time; both stand in `skipped`.
+    What doesn't end before the next start is spoken up to `MAX_PACE` times as fast, and what ends
+    later even so moves what follows. A failed part and a take whose file can't be used take no
+    time; both stand in `skipped`.
     """
     entries: list[TimelineEntry] = []
     skipped: list[FailedPart] = []
+    late_s: dict[int, float] = {}
+    run = 0  # where in `entries` the last part with a start is
     at_sample = 0
     for part in parts:
+        start_s = part.start_s if isinstance(part, TakePart) else None
+        if start_s is not None:
+            start_sample = round(start_s * STUDIO_RATE_HZ)
+            if at_sample > start_sample and entries:
+                entries[run:] = _hasten(entries[run:], start_sample)
+                at_sample = entries[-1].end_sample
+            if at_sample > start_sample and entries:
+                late_s[entries[-1].segment_idx] = (at_sample - start_sample) / STUDIO_RATE_HZ
+            run, at_sample = len(entries), max(at_sample, start_sample)
         entry = _place_part(part, at_sample, is_first=not entries)
         if isinstance(entry, FailedPart):
             skipped.append(entry)
         else:
             entries.append(entry)
             at_sample = entry.end_sample
-    return Timeline(tuple(entries), tuple(skipped))
+    return Timeline(tuple(entries), tuple(skipped), late_s)
+
+
+def _hasten(run: list[TimelineEntry], end_sample: int) -> list[TimelineEntry]:
+    """Entries that follow each other, as much faster as they must be to end in time, or can be."""
+    start, length = run[0].start_sample, run[-1].end_sample - run[0].start_sample
+    pace = min(MAX_PACE, length / max(1, end_sample - start))
+    places = [
+        tuple(start + round((at - start) / pace) for at in (one.start_sample, one.end_sample))
+        for one in run
+    ]
+    return [
+        replace(one, start_sample=begin, n_samples=end - begin, pace=pace if one.source else 1.0)
+        for one, (begin, end) in zip(run, places, strict=True)
+    ]
 
 
 def lay_out_part(part: TimelinePart) -> Timeline:
@@ -217,7 +253,8 @@ async def stream_timeline(timeline: Timeline) -> AsyncIterator[Samples]:
 def _place_part(
     part: TimelinePart, at_sample: int, *, is_first: bool
 ) -> TimelineEntry | FailedPart:
-    if not isinstance(part, FailedPart) and not is_first:
+    has_start = isinstance(part, TakePart) and part.start_s is not None
+    if not isinstance(part, FailedPart) and not is_first and not has_start:
         at_sample += round(part.gap_s * STUDIO_RATE_HZ)
     match part:
         case FailedPart():
@@ -255,8 +292,21 @@ def _read_silence(entry: TimelineEntry) -> Iterator[Samples]:
 
 
 def _read_take(entry: TimelineEntry) -> Iterator[Samples]:
+    if entry.pace == 1:
+        yield from _read_file(entry, entry.n_samples)
+        return
     assert entry.source is not None
+    with _open_take(entry.source) as take:
+        n_samples = take.getnframes()
     left = entry.n_samples
+    for block in change_tempo(_read_file(entry, n_samples), entry.pace):
+        yield block[:left]
+        left -= len(block[:left])
+    yield np.zeros(left, dtype=np.float32)  # the filter gives a few samples more or less
+
+
+def _read_file(entry: TimelineEntry, left: int) -> Iterator[Samples]:
+    assert entry.source is not None
     gain = np.float32(10 ** (entry.gain_db / 20))
     with _open_take(entry.source) as take:
         if take.getnframes() != left:

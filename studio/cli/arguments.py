@@ -176,6 +176,12 @@ def _add_speech(parser: argparse.ArgumentParser) -> None:
         help="who speaks action, headings and stage directions, and all of a story",
     )
     parser.add_argument(
+        "--fit",
+        action="store_true",
+        help="keep the times of subtitles: each line begins when its subtitle does, and "
+        "one that is too long for its time is spoken faster",
+    )
+    parser.add_argument(
         "--pronunciations",
         metavar="FILE",
         type=Path,

@@ -10,6 +10,7 @@ from studio.cli.arguments import STANDARD, check_script
 from studio.cli.render import print_report, read_content, read_script
 from studio.dialog.formats.dialog_file import (
     Format,
+    ImportOptions,
     export_dialog,
     export_notices,
     format_of_suffix,
@@ -32,7 +33,7 @@ def run_convert(arguments: argparse.Namespace) -> int:
     check_script(arguments)
     output: Path = arguments.output
     format_ = _choose_format(output, arguments.format)
-    parsed = read_script(arguments.script, arguments.narrator)
+    parsed = read_script(arguments.script, ImportOptions(arguments.narrator))
     print_report((*parsed.notices, *export_notices(parsed.dialog, format_)))
     written = export_dialog(parsed.dialog, format_)
     if output == STANDARD:

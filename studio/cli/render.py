@@ -33,6 +33,7 @@ from studio.cli.render_captions import write_captions
 from studio.dialog.attributes import check_language
 from studio.dialog.documents.reading import MAX_DOCUMENT_BYTES
 from studio.dialog.formats.dialog_file import (
+    DEFAULT_IMPORT,
     TIMED,
     Imported,
     ImportOptions,
@@ -206,7 +207,7 @@ class RenderArguments:
     tries: int
     as_json: bool
     pronunciations: Path | None = None
-    narrator: str | None = None
+    reading: ImportOptions = DEFAULT_IMPORT
     language: str | None = None
     speed: float | None = None
     audio_format: str = "wav"
@@ -260,7 +261,7 @@ class RenderArguments:
             arguments.tries,
             arguments.json,
             arguments.pronunciations,
-            arguments.narrator,
+            ImportOptions(arguments.narrator, arguments.fit),
             None if arguments.language is None else check_language(arguments.language),
             arguments.speed,
             arguments.format,
@@ -319,7 +320,7 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
     Raises:
         StudioError: Nothing was written.
     """
-    parsed = read_script(arguments.script, arguments.narrator)
+    parsed = read_script(arguments.script, arguments.reading)
     notice = (lambda notices: None) if arguments.quiet else print_report
     notice(parsed.notices)
     pronouncing = _read_pronouncing(arguments.pronunciations, notice)
@@ -354,8 +355,8 @@ def run_render(arguments: RenderArguments, open_studio: Callable[[], Studio]) ->
         )
         describe = partial(arguments.describe, studio=studio, title=parsed.title)
         written = _write(job, arguments, folder, documents, describe)
-    lines = sum(not isinstance(line, Unspoken) for line in parsed.dialog)
-    report(job, lines, written, arguments)
+        lines = sum(not isinstance(line, Unspoken) for line in parsed.dialog)
+        report(job, lines, written, arguments)
     return EXIT_SOME_FAILED if job.list_failures() else EXIT_ALL_RENDERED
 
 
@@ -374,7 +375,7 @@ def _explain_voices(voices: Mapping[str, Path | str], backend: Backend) -> list[
     return [Notice(f"--voice ({names}): {backend.title} can't clone a recording; {instead}.")]
 
 
-def read_script(script: Path, narrator: str | None) -> Imported:
+def read_script(script: Path, options: ImportOptions) -> Imported:
     """Read a script from a file or standard input.
 
     Raises:
@@ -383,10 +384,10 @@ def read_script(script: Path, narrator: str | None) -> Imported:
     content = read_content(script, "cut it into scenes", MAX_DOCUMENT_BYTES)
     name = "standard input" if script == STANDARD else script.name
     try:
-        read = import_dialog(content, name, ImportOptions(narrator=narrator))
+        read = import_dialog(content, name, options)
     except BadInput as error:
         raise BadInput(f"{name if script == STANDARD else script}: {error}") from error
-    if narrator is not None or not (read.unspoken or read.quoted):
+    if options.narrator is not None or not (read.unspoken or read.quoted):
         return read
     return replace(read, notices=(*read.notices, Notice("--narrator NAME adds a narrator.")))
 

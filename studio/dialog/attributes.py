@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import regex
 
-from studio.dialog.gaps import GAP, check_gap
+from studio.dialog.gaps import GAP, START, check_gap, check_start
 from studio.dialog.model import ParamValue
 from studio.errors import ScriptError
 
@@ -130,7 +130,8 @@ def check_param(key: str, value: ParamValue) -> ParamValue:
     too_large = isinstance(value, int) and abs(value) > MAX_SEED
     if too_large or (isinstance(value, float) and not math.isfinite(value)):
         raise ScriptError(f"The value of “{key}” is not a number that can be used.")
-    return check_gap(value) if key == GAP else value
+    checks = {GAP: check_gap, START: check_start}
+    return checks[key](value) if key in checks else value
 
 
 @lru_cache(maxsize=1_000)  # all lines have the same few

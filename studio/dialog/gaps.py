@@ -1,4 +1,4 @@
-"""The gap before each line of a dialog: the line's own, its speaker's, or the usual one, spread."""
+"""When the lines of a dialog begin: the gap before each, and the starts that some have."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ GAP = "gap_s"
 """The parameter of a line that sets the gap before it, in seconds, exactly."""
 
 MAX_GAP_S = 30.0
+
+START = "start_s"
+"""The parameter of a line that says when it begins, in seconds from the start of the scene: not
+before that, and later only where the one before lasts too long. There is no gap before it."""
+
+MAX_START_S = 360_000.0
 
 NATURAL_GAP_S = 0.35
 """The usual gap of new projects. A take has 0.05 s of silence at its edges besides, so that replies
@@ -107,7 +113,13 @@ def spread_gap(usual_s: float, text: str) -> float:
 def read_gap(params: Mapping[str, ParamValue]) -> float | None:
     """The gap that a line sets for itself; None if it sets none that can be used."""
     value = params.get(GAP)
-    return float(value) if _is_gap(value) else None
+    return float(value) if _is_within(value, MAX_GAP_S) else None
+
+
+def read_start(line: Line) -> float | None:
+    """When a line begins, in seconds of the scene; None if it doesn't say, or can't be used."""
+    value = line.params.get(START) if isinstance(line, Speech) else None
+    return float(value) if _is_within(value, MAX_START_S) else None
 
 
 def check_gap(value: ParamValue) -> float:
@@ -116,7 +128,7 @@ def check_gap(value: ParamValue) -> float:
     Raises:
         ScriptError: It isn't a number from 0 to `MAX_GAP_S`.
     """
-    if not _is_gap(value):
+    if not _is_within(value, MAX_GAP_S):
         shown = str(value)[:40]
         raise ScriptError(
             f"The gap {shown} can't be used: it lasts 0 to {MAX_GAP_S:g} seconds. "
@@ -125,7 +137,21 @@ def check_gap(value: ParamValue) -> float:
     return float(value)
 
 
-def _is_gap(value: ParamValue | None) -> TypeGuard[float]:
+def check_start(value: ParamValue) -> float:
+    """Check when a line begins.
+
+    Raises:
+        ScriptError: It isn't a number from 0 to `MAX_START_S`.
+    """
+    if not _is_within(value, MAX_START_S):
+        raise ScriptError(
+            f"A line can't begin at {str(value)[:40]}: write the seconds from the start of the "
+            f"scene, 0 to {MAX_START_S:g}."
+        )
+    return float(value)
+
+
+def _is_within(value: ParamValue | None, most: float) -> TypeGuard[float]:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
-    return 0 <= value <= MAX_GAP_S
+    return 0 <= value <= most

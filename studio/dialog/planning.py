@@ -16,7 +16,7 @@ import sentencex
 
 from studio.dialog.attributes import ABOUT
 from studio.dialog.directions import DirectionKind, apply_directions
-from studio.dialog.gaps import GAP, Gaps
+from studio.dialog.gaps import GAP, START, Gaps, read_start
 from studio.dialog.model import (
     Audio,
     Dialog,
@@ -268,7 +268,7 @@ AS_WRITTEN = "as_written"
 """Parameter of a line of which nothing is said in words: numbers and signs go to the voice."""
 
 NO_SETTINGS = frozenset(
-    (ABOUT, AS_WRITTEN, MOOD, VOICE, LINE_ID, FILE_NAME, MAX_DURATION, GAP, DUAL)
+    (ABOUT, AS_WRITTEN, MOOD, VOICE, LINE_ID, FILE_NAME, MAX_DURATION, GAP, START, DUAL)
 )
 """Parameters that no voice reads itself."""
 
@@ -347,7 +347,8 @@ class Plan:
     """Segments in the order of playback, with `segments[i].segment_idx == i`.
 
     `sections` has the title of each section and the index of the first segment that may follow it.
-    `gaps_s` has the gap before a segment, by its index, for the first segments of lines with a gap.
+    `gaps_s` has the gap before a segment, by its index, for the first segments of lines with a gap;
+    `starts_s` has when those begin that say so, in seconds of the scene.
     `lines` are those that were planned, as they are written. `unfollowed` are those of the notices
     that raise no doubt: the voice can't follow a stage direction or a cue.
     """
@@ -356,17 +357,21 @@ class Plan:
     notices: tuple[Notice, ...] = ()
     sections: tuple[tuple[int, str], ...] = ()
     gaps_s: Mapping[int, float] = field(default_factory=dict)
+    starts_s: Mapping[int, float] = field(default_factory=dict)
     lines: tuple[Line, ...] = ()
     unfollowed: frozenset[Notice] = frozenset()
 
     def with_gaps(self, gaps: Gaps, dialog: Dialog) -> Plan:
-        """The plan of a dialog with the gaps between its lines."""
-        found_s = list(gaps.find(dialog))
+        """The plan of a dialog with the gaps between its lines, and when they begin."""
+        found_s, begin_s = list(gaps.find(dialog)), list(map(read_start, dialog))
         first: dict[int, int] = {}
         for segment in self.segments:
             first.setdefault(segment.line_idx, segment.segment_idx)
         gaps_s = {idx: found_s[line_idx] for line_idx, idx in first.items() if found_s[line_idx]}
-        return replace(self, gaps_s=gaps_s)
+        starts_s = {
+            idx: start_s for at, idx in first.items() if (start_s := begin_s[at]) is not None
+        }
+        return replace(self, gaps_s=gaps_s, starts_s=starts_s)
 
     def number_lines(self) -> dict[int, int]:
         """The numbers of lines as a page has them, of those that sound, by the line's index."""

@@ -22,6 +22,7 @@ from studio.audio.timeline import (
     FailedPart,
     SilencePart,
     TakePart,
+    Timeline,
     TimelinePart,
     lay_out,
     lay_out_part,
@@ -37,6 +38,7 @@ from studio.quality.checks import (
     QualityIssue,
     QualityReport,
     TakeMetrics,
+    build_late_issue,
     check_max_duration,
     score_issues,
 )
@@ -572,6 +574,7 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
 
     The segments of a voice are compared with each other once there are eight.
     """
+    late_s = _lay_out(job).late_s if job.spec.plan.starts_s and not job.n_open else {}
     usual = _build_baselines(job)
     left_samples: Counter[int] = Counter()  # by line, in its first segment
     for record in job.records:
@@ -585,6 +588,8 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
         duration_s = left_samples.pop(segment.line_idx, 0) / STUDIO_RATE_HZ
         if line := job.spec.plan.find_speech(segment.line_idx):
             doubts += check_max_duration(duration_s, line.params)
+        if segment.segment_idx in late_s:
+            doubts += (build_late_issue(late_s[segment.segment_idx]),)
         if doubts:
             found.append(SegmentIssues(segment.segment_idx, segment.line_number, doubts))
     return tuple(found)
@@ -658,11 +663,6 @@ def build_scene(job: Job) -> Scene:
             f"Line {first.line_number}: {first.message}"
         )
     messages = {one.segment_idx: one.message for one in find_segment_issues(job)}
-    gaps_s = job.spec.plan.gaps_s
-    parts = (
-        _build_part(record, gaps_s.get(idx, 0.0), job.spec)
-        for idx, record in enumerate(job.records)
-    )
     numbers = job.spec.plan.number_lines()
     name_voice = cache(partial(job.spec.cast.name_voice, name_automatic=job.spec.name_automatic))
     parts_of = Counter(one.segment.line_idx for one in sounding)
@@ -679,23 +679,29 @@ def build_scene(job: Job) -> Scene:
         language=find_common_language(one.language for one in spoken),
         engines=(job.spec.backend_name,) if spoken else (),
     )
-    timeline = lay_out(part for part in parts if part is not None)
-    return Scene(timeline, captions, job.spec.plan.sections, tags)
+    return Scene(_lay_out(job), captions, job.spec.plan.sections, tags)
 
 
-def _build_part(record: SegmentRecord, gap_s: float, spec: JobSpec) -> TimelinePart | None:
+def _lay_out(job: Job) -> Timeline:
+    parts = (_build_part(record, job.spec) for record in job.records)
+    return lay_out(part for part in parts if part is not None)
+
+
+def _build_part(record: SegmentRecord, spec: JobSpec) -> TimelinePart | None:
     segment_idx = record.segment.segment_idx
     if record.state is SegmentState.FAILED:
         return FailedPart(segment_idx, record.message or "")
     if record.state is not SegmentState.SAVED:
         return None
+    gap_s = spec.plan.gaps_s.get(segment_idx, 0.0)
     if isinstance(record.segment, SilenceSegment):
         return SilencePart(segment_idx, record.segment.duration_s, gap_s)
     assert record.path is not None
     segment = record.segment
     speaker = name_key(segment.speaker) if isinstance(segment, SpeechSegment) else ""
     level_db, pan = spec.levels_db.get(speaker, 0.0), spec.pans.get(speaker, 0.0)
-    return TakePart(segment_idx, record.path, level_db, gap_s, pan)
+    start_s = spec.plan.starts_s.get(segment_idx)
+    return TakePart(segment_idx, record.path, level_db, gap_s, pan, start_s)
 
 
 def _build_caption(

@@ -53,9 +53,9 @@ class TimedLine:
     language: str | None = None
 
 
-def place_in_scene(line: TimedLine, said: Alignment) -> TimedLine:
+def place_in_scene(line: TimedLine, said: Alignment, *, pace: float = 1.0) -> TimedLine:
     """A line with its words and phonemes, whose times are seconds of its take until now."""
-    moved = said.moved(line.start_s)
+    moved = said.moved(line.start_s, pace=pace)
     return replace(line, words=moved.words, phonemes=moved.phonemes)
 
 

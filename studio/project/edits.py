@@ -10,7 +10,7 @@ from functools import singledispatch
 from typing import Any, Protocol
 
 from studio.dialog.attributes import check_language, check_seed
-from studio.dialog.gaps import GAP, check_gap
+from studio.dialog.gaps import GAP, START, check_gap
 from studio.dialog.model import check_line_length, clean_name, paragraph
 from studio.dialog.pronunciation import check_pronunciations
 from studio.dialog.tags import write_pause
@@ -171,7 +171,7 @@ def _(edit: ops.Split, draft: DocumentDraft, _: EditLookups) -> None:
         paragraph(part.decode("utf-16-le", "replace"))
         for part in (units[: 2 * edit.at], units[2 * edit.at :])
     )
-    params = {name: value for name, value in line.params.items() if name != GAP}
+    params = {name: value for name, value in line.params.items() if name not in (GAP, START)}
     values = {"speaker": line.speaker, "language": line.language, "params": params}
     new = parse_line({"line_id": edit.new_line_id, "text": tail, "seed": line.seed, **values})
     draft.update_line(line.line_id, text=head)

@@ -18,7 +18,7 @@ import numpy as np
 from studio.audio.clip import Clip
 from studio.audio.timeline import SilencePart, TakePart, lay_out_part
 from studio.dialog.directions import cut_directions
-from studio.dialog.gaps import GAP
+from studio.dialog.gaps import GAP, START
 from studio.dialog.model import Pronounce
 from studio.dialog.planning import SilenceSegment
 from studio.dialog.text_view import TextView
@@ -184,7 +184,7 @@ def write_take(line_job: LineJob, take_store: TakeStore, others: Sequence[Take] 
         samples=samples,
         created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         language=line.language,
-        params={name: value for name, value in line.params.items() if name != GAP},
+        params={name: value for name, value in line.params.items() if name not in (GAP, START)},
         cut=line_job.is_cut,
         doubts=report.issues if report else (),
         figures=report.metrics if report else None,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +23,12 @@ from studio.audio.file_tags import FileTags, find_common_language, list_names
 from studio.audio.loudness import Loudness
 from studio.audio.scene_file import ExportOptions, Scene
 from studio.audio.timeline import (
+    MAX_PACE,
     FailedPart,
     SilencePart,
     TakePart,
     Timeline,
+    TimelineEntry,
     TimelinePart,
     lay_out,
     lay_out_part,
@@ -33,8 +36,16 @@ from studio.audio.timeline import (
 from studio.backends.base import canonical_name
 from studio.dialog.formats.caption_writer import PauseSpan, estimate_pauses
 from studio.dialog.formats.dialog_file import TIMED, Format, export_dialog, export_notices
-from studio.dialog.gaps import add_gaps
-from studio.dialog.model import Dialog, Line, Notice, Silence, UnspokenKind, name_key
+from studio.dialog.gaps import add_gaps, read_start
+from studio.dialog.model import (
+    Dialog,
+    Line,
+    Notice,
+    Silence,
+    Unspoken,
+    UnspokenKind,
+    name_key,
+)
 from studio.errors import Cancelled, Conflict, NotFound, StorageFailed, StudioError
 from studio.hearing.timing_files import TimedLine, place_in_scene, write_scene_captions
 from studio.hearing.word_times import Alignment
@@ -69,13 +80,7 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
         if section is not None:
             numbered, name = _select_section(numbered, section)
         views = [view for _, view in numbered]
-        gaps_s = session.document.gaps.find(view.line.to_dialog_line() for view in views)
-        find_character = session.document.find_character
-        timeline = lay_out(
-            _build_part(session.take_store, idx, view, find_character(view.line.speaker), gap_s)
-            for (idx, view), gap_s in zip(numbered, gaps_s, strict=True)
-            if view.line.unspoken is None
-        )
+        timeline = _lay_out(session, numbered)
     if not any(entry.source for entry in timeline.entries):
         damaged = next((view.message for view in views if view.take is None and view.message), "")
         reason = damaged or "Nothing has been spoken yet, so there is nothing to save."
@@ -113,6 +118,17 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
     )
 
 
+def _lay_out(session: ProjectSession, numbered: Sequence[tuple[int, LineView]]) -> Timeline:
+    lines = [view.line.to_dialog_line() for _, view in numbered]
+    store, find_character = session.take_store, session.document.find_character
+    gaps_s, starts_s = session.document.gaps.find(lines), map(read_start, lines)
+    return lay_out(
+        _build_part(store, idx, view, find_character(view.line.speaker), gap_s, start_s)
+        for (idx, view), gap_s, start_s in zip(numbered, gaps_s, starts_s, strict=True)
+        if view.line.unspoken is None
+    )
+
+
 def _select_section(
     numbered: list[tuple[int, LineView]], line_id: str
 ) -> tuple[list[tuple[int, LineView]], str]:
@@ -133,14 +149,20 @@ _MAX_NAMED_LINES = 20
 
 
 def describe_left_out(scene: Scene) -> list[str]:
-    """The lines that an export leaves out, and why."""
+    """The lines that an export leaves out, and why, and how many end too late."""
     skipped = scene.timeline.skipped
     named = [
         f"Line {scene.captions[one.segment_idx].number}: {one.message}"
         for one in skipped[:_MAX_NAMED_LINES]
     ]
-    more = len(skipped) - len(named)
-    return [*named, f"{more} further lines are left out."] if more else named
+    if more := len(skipped) - len(named):
+        named.append(f"{more} further lines are left out.")
+    late = sorted(scene.timeline.late_s.items(), key=itemgetter(1), reverse=True)
+    return named + [
+        f"Line {scene.captions[idx].number} ends {late_s:.1f} s too late, though it is spoken "
+        f"{MAX_PACE:g} times as fast."
+        for idx, late_s in late[:_MAX_NAMED_LINES]
+    ]
 
 
 def export_script(
@@ -157,15 +179,16 @@ def export_script(
         dialog = session.document.to_dialog()
         views = session.list_views() if script_format in TIMED else []
         gaps_s = list(session.document.gaps.find(dialog)) if views else []
+        timeline = _lay_out(session, list(enumerate(views)))
     notices = export_notices(dialog, script_format)
     if not any(view.take for view in views):
         return export_dialog(add_gaps(dialog, gaps_s), script_format), notices
     silent = [number for number, view in enumerate(views, start=1) if view.samples is None]
-    timed = list(_list_timed(dialog, views, gaps_s))
+    timed = list(_list_timed(dialog, timeline))
     pauses = {
-        idx: _find_pauses(session.take_store, view.take)
-        for idx, (_, _, view) in enumerate(timed)
-        if view is not None and view.take is not None
+        at: [(a / entry.pace, b / entry.pace) for a, b in _find_pauses(session.take_store, take)]
+        for at, (_, _, entry) in enumerate(timed)
+        if entry is not None and (take := views[entry.segment_idx].take) is not None
     }
     data = export_dialog(
         Dialog(tuple(line for line, _, _ in timed)),
@@ -182,17 +205,22 @@ def export_script(
 
 
 def _list_timed(
-    dialog: Dialog, views: Sequence[LineView], gaps_s: Sequence[float]
-) -> Iterator[tuple[Line, float, LineView | None]]:
-    """The lines that last, with their durations and views, and the gaps as silences without one."""
-    is_first = True
-    for line, view, gap_s in zip(dialog, views, gaps_s, strict=True):
-        if view.samples is None:
-            continue
-        if gap_s and not is_first:
-            yield Silence(gap_s), gap_s, None
-        yield line, view.samples / STUDIO_RATE_HZ, view
-        is_first = is_first and view.line.unspoken is not None
+    dialog: Dialog, timeline: Timeline
+) -> Iterator[tuple[Line, float, TimelineEntry | None]]:
+    """The lines that last, with their durations and places, and the gaps without one.
+
+    What isn't spoken takes no time.
+    """
+    placed = {entry.segment_idx: entry for entry in timeline.entries}
+    end_sample = 0
+    for idx, line in enumerate(dialog):
+        if entry := placed.get(idx):
+            if gap_s := (entry.start_sample - end_sample) / STUDIO_RATE_HZ:
+                yield Silence(gap_s), gap_s, None
+            yield line, entry.duration_s, entry
+            end_sample = entry.end_sample
+        elif isinstance(line, Unspoken):
+            yield line, 0.0, None
 
 
 def time_lines(session: ProjectSession) -> tuple[list[TimedLine], float, list[str]]:
@@ -235,7 +263,7 @@ def _time_entries(
             entry.start_s + entry.duration_s,
             language=view.take.language,
         )
-        found.append(place_in_scene(line, said))
+        found.append(place_in_scene(line, said, pace=entry.pace))
     return found, problems
 
 
@@ -280,13 +308,14 @@ def _build_part(
     view: LineView,
     character: Character = PLAIN,
     gap_s: float = 0.0,
+    start_s: float | None = None,
 ) -> TimelinePart:
     if view.line.kind is LineKind.SILENCE:
         return SilencePart(idx, view.line.duration_s or 0.0)
     if view.take is None:
         return FailedPart(idx, view.message or "Nothing was made of this line yet.")
     path = take_store.get_audio_path(view.take)
-    return TakePart(idx, path, character.level_db, gap_s, character.pan)
+    return TakePart(idx, path, character.level_db, gap_s, character.pan, start_s)
 
 
 def _build_caption(

@@ -355,6 +355,12 @@ def check_max_duration(
     return (QualityIssue(IssueKind.OVER, lasts_s, f"{lasts_s:g} s, {allowed_s:g} allowed."),)
 
 
+def build_late_issue(late_s: float) -> QualityIssue:
+    """The issue of a line that ends after the next one should begin, however fast it is spoken."""
+    late_s = round(late_s, 2)
+    return QualityIssue(IssueKind.OVER, late_s, f"{late_s:g} s too long for its time.")
+
+
 CheckTake = Callable[[Clip, ExpectedSpeech], QualityReport]
 """Checks a take, as `check_take` does, perhaps with more to compare it with."""
 

@@ -73,7 +73,7 @@ def _align_line(
         segment = record.segment
         if isinstance(segment, SpeechSegment) and record.path is not None:
             found = aligner.align_file(record.path, segment.text, segment.language)
-            found = found.moved(entry.start_s - entries[0].start_s)
+            found = found.moved(entry.start_s - entries[0].start_s, pace=entry.pace)
             words += found.words
             said_in = segment.said_in
             phonemes += found.phonemes

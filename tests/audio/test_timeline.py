@@ -65,6 +65,51 @@ def test_a_gap_is_between_what_sounds_and_not_before_the_first(take):
     assert [one.start_sample for one in lay_out(parts).entries] == [0, 999 + 12_000]
 
 
+def starting(idx, path, start_s=None, gap_s=0.0):
+    return TakePart(idx, path, gap_s=gap_s, start_s=start_s)
+
+
+def test_a_take_begins_at_its_start_and_not_before(take):
+    second = take(24_000)
+    timeline = lay_out([starting(0, second, 0.5), starting(1, second, 4.0, gap_s=2.0)])
+    assert [one.start_s for one in timeline.entries] == [0.5, 4.0]
+    assert len(np.concatenate(list(timeline.blocks()))) == timeline.n_samples == 5 * 24_000
+    assert timeline.late_s == {}
+
+
+def test_what_would_end_too_late_is_spoken_faster(take):
+    parts = [starting(0, take(48_000), 1.0), SilencePart(1, 0.5), starting(2, take(999), 3.0)]
+    timeline = lay_out(parts)
+    first, pause, second = timeline.entries
+    assert (first.start_s, pause.end_sample, second.start_s) == (1.0, 72_000, 3.0)
+    assert first.pace == pytest.approx(1.25)
+    assert first.duration_s == pytest.approx(1.6, abs=1e-4)
+    assert pause.duration_s == pytest.approx(0.4, abs=1e-4)
+    assert timeline.late_s == {}
+
+
+def test_what_ends_too_late_even_so_moves_what_follows_and_is_named(take):
+    long, short = take(96_000), take(12_000)
+    timeline = lay_out([starting(0, long, 0.0), starting(1, short, 2.0), starting(2, short, 8.0)])
+    assert [one.pace for one in timeline.entries] == [1.3, 1.0, 1.0]
+    assert timeline.late_s == {0: pytest.approx(4 / 1.3 - 2, abs=1e-3)}
+    assert timeline.entries[1].start_s == pytest.approx(4 / 1.3, abs=1e-3)
+    assert timeline.entries[2].start_s == 8.0
+
+
+def test_spoken_faster_the_pitch_stays_and_the_length_is_exact(tmp_path):
+    tone = np.sin(2 * np.pi * 440 * np.arange(48_000) / STUDIO_RATE_HZ).astype(np.float32)
+    path = tmp_path / "tone.wav"
+    write_wav(path, Clip(tone * np.float32(0.5)))
+    timeline = lay_out([starting(0, path, 0.0), starting(1, path, 1.6)])
+    entry = timeline.entries[0]
+    samples = np.concatenate(list(timeline.read(entry)))
+    assert len(samples) == entry.n_samples == round(1.6 * STUDIO_RATE_HZ)
+    spectrum = np.abs(np.fft.rfft(samples * np.hanning(len(samples))))
+    assert np.argmax(spectrum) * STUDIO_RATE_HZ / len(samples) == pytest.approx(440, abs=2)
+    assert np.abs(samples[2_000:-2_000]).max() == pytest.approx(0.5, abs=0.1)
+
+
 @given(kinds=st.lists(st.floats(0, 100), max_size=30))
 def test_entries_lie_end_to_end_in_the_order_given(kinds):
     timeline = lay_out(SilencePart(index, duration) for index, duration in enumerate(kinds))

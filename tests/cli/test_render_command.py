@@ -208,6 +208,33 @@ def test_files_have_the_names_of_a_games_table(command: Command) -> None:
     assert "0.1 allowed." in command.stderr
 
 
+SUBTITLES = (
+    "1\n00:00:01,000 --> 00:00:02,000\nIda: Halt!\n\n"
+    "2\n00:00:06,500 --> 00:00:07,000\nTom: Who goes there, in the middle of the night?\n\n"
+    "3\n00:00:07,200 --> 00:00:08,000\nIda: Me.\n\n"
+    "4\n00:00:20,000 --> 00:00:21,000\nTom: Oh.\n"
+)
+
+
+def test_subtitles_keep_their_times(command: Command) -> None:
+    command.out = command.folder / "scene.zip"
+    script = command.write(SUBTITLES, "scene.srt")
+    assert command.run(script, "--fit", "-o", str(command.folder / "again.srt")) == 0
+    with zipfile.ZipFile(command.out) as archive:
+        rows = json.loads(archive.read("manifest.json"))["segments"]
+        parts = [soundfile.info(io.BytesIO(archive.read(row["file"]))).frames for row in rows]
+    assert [rows[idx]["start_s"] for idx in (0, 1, 3)] == [1.0, 6.5, 20.0]
+    assert rows[2]["start_s"] > 7.2
+    assert parts == [row["n_samples"] for row in rows]
+    assert "Line 7 may not be right: " in command.stderr
+    assert "too long for its time" in command.stderr
+    again = (command.folder / "again.srt").read_text(encoding="utf-8")
+    assert [row[:12] for row in again.splitlines() if "-->" in row][::3] == [
+        "00:00:01,000",
+        "00:00:20,000",
+    ]
+
+
 def test_segments_come_in_the_scripts_order_and_none_is_silent(command: Command) -> None:
     command.out = command.folder / "scene.zip"
     script = command.write("Ida: One.\n[pause:1.25s]\nTom: Two. [pause] Three.\nIda: Four.")

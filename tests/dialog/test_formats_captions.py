@@ -35,9 +35,58 @@ def test_cues_become_lines_and_the_time_between_them_silence():
     assert imported.notices == ()
 
 
-@pytest.mark.parametrize(("min_gap_s", "found"), [(0.3, [3.0]), (3.0, [3.0]), (3.001, [])])
-def test_only_gaps_of_the_least_length_become_silence(min_gap_s, found):
-    assert silences(read(TWO, min_gap_s=min_gap_s)) == found
+@pytest.mark.parametrize(("end_ms", "found"), [(700, [0.3]), (701, [])])
+def test_only_gaps_of_the_least_length_become_silence(end_ms, found):
+    first = f"1\n00:00:00,000 --> 00:00:04,{end_ms}\nAnna: Did you hear that?\n\n"
+    assert silences(read(first + cue("05", "06", "Ben: No."))) == found
+
+
+def starts(imported):
+    return [one.params.get("start_s") for one in imported.dialog if isinstance(one, Speech)]
+
+
+SUBSTATION = (
+    "[Script Info]\n\n[Events]\nFormat: Layer, Start, End, Style, Name, Text\n"
+    "Dialogue: 0,0:00:01.50,0:00:02.00,Default,Anna,Did you hear that?\n"
+    "Dialogue: 0,0:00:05.00,0:00:06.00,Default,Ben,No.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("a.srt", TWO, [0.0, 5.0]),
+        ("a.vtt", "WEBVTT\n\n00:01.250 --> 00:02.000\n<v Ann>Yes.\n", [1.25]),
+        ("a.ass", SUBSTATION, [1.5, 5.0]),
+        ("a.lrc", "[00:12.00]Ann: Yes.\n[00:17.20]Ben: No.\n[00:21.10]Ann: Oh.", [12, 17.2, 21.1]),
+        ("a.csv", "Start,End,Speaker,Text\n0:02.5,0:03,Ann,Yes.\n0:09,0:10,Ben,No.", [2.5, 9]),
+        ("a.srt", cue("07", "09", "- Who?", "- Me."), [7.0, None]),
+        ("late.srt", "1\n01:10:00,000 --> 01:10:01,000\nAnna: Yes.\n", [4200.0]),
+    ],
+)
+def test_lines_say_when_they_begin_where_it_is_asked(name, text, found):
+    imported = read(text, name, fit=True)
+    assert starts(imported) == found
+    assert silences(imported) == []
+    assert set(starts(read(text, name))) == {None}
+
+
+def test_a_description_of_a_sound_gives_its_time_to_nobody():
+    text = cue("01", "02", "[door creaks]") + cue("05", "06", "Ben: No.", number=2)
+    assert starts(read(text, fit=True)) == [5.0]
+
+
+def test_what_begins_too_early_is_named_also_where_times_are_kept():
+    imported = read(cue("00", "05", "Anna: Oh.") + cue("03", "06", "Ben: No."), fit=True)
+    assert starts(imported) == [0.0, 3.0]
+    assert "begins before the one above it ends" in imported.notices[0].message
+
+
+def test_a_script_keeps_the_times():
+    imported = read(TWO, fit=True)
+    script = export_dialog(imported.dialog, Format.SCRIPT)
+    assert b"[Ben | start_s:5.0]" in script
+    assert read(script.decode(), "scene.txt").dialog == imported.dialog
 
 
 def test_time_before_the_first_cue_is_silence_unless_it_is_an_excerpt_of_something_long():

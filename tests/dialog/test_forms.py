@@ -29,7 +29,7 @@ PLAIN = "Anna: How long?\nBen: Long enough.\nAnna: Then we wait.\n"
 
 
 def source_of(text, name="The script"):
-    return Source(text, format_of_suffix(name), narrator=None, min_gap_s=0.3)
+    return Source(text, format_of_suffix(name), narrator=None)
 
 
 def said(text):

@@ -46,13 +46,20 @@ describe("the space before a line", () => {
   it("is its gap", () => {
     const space = spaceBefore(new Playlist(LINES.own, { gap_s: 0.35 }), 1);
     assert.deepEqual([space.from, space.to, space.pause], [RATE_HZ, 1.8 * RATE_HZ, null]);
-    assert.deepEqual(spaceEdit(space, 0.5), { op: "set", line_ids: ["Two."], fields: { params: { gap_s: 0.5 } } });
+    assert.deepEqual(spaceEdit(space, 0.5, 1), { op: "set", line_ids: ["Two."], fields: { params: { gap_s: 0.5 } } });
   });
 
   it("is the pause before it", () => {
     const space = spaceBefore(new Playlist(LINES.pause, { gap_s: 0.35 }), 2);
     assert.deepEqual([space.from, space.to], [RATE_HZ, 2 * RATE_HZ]);
-    assert.deepEqual(spaceEdit(space, 3), { op: "set", line_ids: ["pause"], fields: { duration_s: 3 } });
+    assert.deepEqual(spaceEdit(space, 3, 1), { op: "set", line_ids: ["pause"], fields: { duration_s: 3 } });
+  });
+
+  it("is what is left before the start that a line has", () => {
+    const list = new Playlist([speech("One.", { start_s: 0.5 }), speech("Two.", { start_s: 3, gap_s: 1 }), speech("Three.", { start_s: 2 })]);
+    assert.deepEqual(list.starts, [0.5 * RATE_HZ, 3 * RATE_HZ, 4 * RATE_HZ]);
+    const edit = spaceEdit(spaceBefore(list, 1), 2, 1.5);
+    assert.deepEqual(edit.fields, { params: { start_s: 3.5, gap_s: 1 } });
   });
 
   it("isn't there before the first line", () => {

@@ -26,7 +26,7 @@ OPTIONS = {
     },
     "render": {
         "-h", "--help", "--backend", "--workspace", "--verbose", "-o", "--output", "--voice",
-        "--narrator", "--character", "--pronunciations", "--seed", "--tries", "--loudness",
+        "--narrator", "--fit", "--character", "--pronunciations", "--seed", "--tries", "--loudness",
         "--even", "--tracks", "--json", "--format", "--language", "--speed", "--quiet", "--bitrate",
         "--title", "--cover", "--names", "--podcast", "--keep-tries", "--gap", "--captions",
     },

@@ -11,9 +11,14 @@ import soundfile
 from project_scenes import IDA, ops, rendered, until
 
 from studio.audio.clip import Clip, from_pcm16
-from studio.dialog.formats.dialog_file import Format, import_dialog, read_dialog_text
+from studio.dialog.formats.dialog_file import (
+    Format,
+    ImportOptions,
+    import_dialog,
+    read_dialog_text,
+)
 from studio.dialog.model import Speech
-from studio.project.scene_export import build_scene, export_script
+from studio.project.scene_export import build_scene, describe_left_out, export_script
 from studio.services.studio import Studio
 
 SCRIPT = (
@@ -108,3 +113,40 @@ def test_a_pause_that_cannot_be_read_stays_in_the_subtitle(studio: Studio) -> No
     session.edit(ops({"op": "set", "line_ids": [line_id], "fields": fields}), IDA, session.rev)
     data, _ = export_script(session, Format.SRT)
     assert "Ida: Good [pause:9999999s] evening." in data.decode()
+
+
+SUBTITLES = (
+    "1\n00:00:01,500 --> 00:00:02,000\nIda: Who goes there, at this time of night?\n\n"
+    "2\n00:00:02,600 --> 00:00:03,000\nTom: Me.\n\n"
+    "3\n00:00:12,000 --> 00:00:13,000\nIda: Oh.\n"
+)
+
+
+def test_subtitles_stand_where_they_did(studio: Studio, tmp_path: Path) -> None:
+    read = import_dialog(SUBTITLES.encode(), "scene.srt", ImportOptions(fit=True))
+    assert read.timed
+    session = studio.projects.create("Scene", read.dialog)
+    rendered(session)
+    data, _ = export_script(session, Format.SRT)
+    (first, end), (second, _), (third, _) = times(data)
+    assert (first, third) == (1_500, 12_000)
+    scene = build_scene(session)
+    long = scene.timeline.entries[0]
+    assert (long.pace, second, end) == (1.3, round(1000 * long.end_sample / 24_000), second)
+    [told] = describe_left_out(scene)
+    assert told.startswith("Line 1 ends ")
+    build_scene(session).write(tmp_path / "scene.wav")
+    heard, rate_hz = soundfile.read(tmp_path / "scene.wav")
+    assert not np.any(heard[: round(1.49 * rate_hz)])
+    assert np.any(heard[round(12 * rate_hz) :])
+
+
+def test_another_start_makes_no_take_old(studio: Studio) -> None:
+    read = import_dialog(SUBTITLES.encode(), "scene.srt", ImportOptions(fit=True))
+    session = studio.projects.create("Scene", read.dialog)
+    rendered(session)
+    last = session.document.order[-1]
+    params = {"params": {"start_s": 8.25}}
+    session.edit(ops({"op": "set", "line_ids": [last], "fields": params}), IDA, session.rev)
+    assert session.get_view(last).state == "ready"
+    assert build_scene(session).timeline.entries[-1].start_s == 8.25

@@ -310,6 +310,22 @@ def test_a_level_is_at_most_12_db_more_or_30_less(
     assert client.post("/v1/dialogs", json=body).status_code == status
 
 
+def test_subtitles_keep_their_times(client: TestClient) -> None:
+    text = (
+        "1\n00:00:02,500 --> 00:00:03,000\nIda: Who goes there, at this time of night?\n\n"
+        "2\n00:00:03,100 --> 00:00:04,000\nTom: Me.\n\n"
+        "3\n00:00:09,000 --> 00:00:10,000\nIda: Oh.\n"
+    )
+    dialog = rendered(client, input=text, fit=True)
+    assert [(one["segment"], one["kinds"]) for one in dialog["doubtful"]] == [(0, ["over"])]
+    answer = client.get(f"/v1/dialogs/{dialog['id']}/audio", params={"zip": "lines"})
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        rows = json.loads(archive.read("manifest.json"))["segments"]
+    assert [rows[idx]["start_s"] for idx in (0, 2)] == [2.5, 9.0]
+    item = {"type": "speech", "speaker_id": "Ida", "text": "Hm?"}
+    assert client.post("/v1/dialogs", json={"input": [item | {"start_s": -1}]}).status_code == 400
+
+
 def test_a_zip_has_the_names_of_another_program(client: TestClient) -> None:
     said = {"type": "speech", "speaker_id": "Ida", "text": "Who goes there?"}
     items = [

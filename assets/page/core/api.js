@@ -127,11 +127,11 @@ export const importProject = (file) =>
 /**
  * Read new lines from a file or, without a name, from pasted text; no project changes.
  * @param {Blob} body @param {string} name of the file
- * @param {string} narrator speaks action, headings and stage directions; "" leaves them out
+ * @param {import("./types").ReadingChoice} choice a narrator speaks action, headings and stage directions; "" leaves them out
  * @returns {Promise<ReadLines>}
  */
-export const readLines = (body, name = "", narrator = "") =>
-  json(`projects/lines?name=${part(name)}&narrator=${part(narrator)}`, { method: "POST", body });
+export const readLines = (body, name = "", { narrator = "", fit = false } = {}) =>
+  json(`projects/lines?name=${part(name)}&narrator=${part(narrator)}&fit=${fit}`, { method: "POST", body });
 /** @param {object} place {line_id, heard, by}, `heard` the line at the play-head @param {boolean} last the page goes away @returns {Promise<{number: number}>} */
 export const savePosition = (id, place, last = false) =>
   json(projectPath(id, "/place"), { method: "PUT", body: place, keepalive: last });

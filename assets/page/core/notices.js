@@ -130,23 +130,27 @@ export function noticeImportedFile({ name, notices }) {
   noticeAll(`brought:${name}`, t`${name}: ${formatCount(notices.length, "warning")}.`, notices);
 }
 
+const NARRATOR = "Narrator";
+
 /**
- * Offer to have read by a narrator what is left out otherwise, or what characters say in a story.
- * @param {number} unspoken how many headings, actions and directions @param {() => void} read gives them to the narrator
- * @param {number} [quoted] how many quotations
+ * Offer another reading of a text: by a narrator, who speaks what is left out otherwise, or what characters say in a
+ * story; or with the times of subtitles.
+ * @param {{unspoken?: number, quoted?: number, timed?: boolean}} about how many headings, actions and directions, how
+ * many quotations, whether subtitles @param {(choice: import("./types").ReadingChoice) => void} read
  */
-export function noticeUnspoken(unspoken, read, quoted = 0) {
-  const press = () => {
-    showNotice("narrator");
-    read();
+export function offerReading({ unspoken = 0, quoted = 0, timed = false }, read) {
+  const offer = (title, text, label, choice) => {
+    const press = () => {
+      showNotice("narrator");
+      read(choice);
+    };
+    showNotice("narrator", { title, text, act: { label, press }, dismiss: () => {} });
   };
-  const isStory = quoted > 0;
-  const title = isStory
-    ? t`${formatCount(quoted, "quotation")} read by characters.`
-    : t`${formatCount(unspoken, "heading, action or direction", "headings, actions and directions")} not spoken.`;
-  const text = isStory ? t`One narrator can read all of it.` : unspoken ? t`A narrator can read them.` : null;
-  const label = isStory ? t`Read by one narrator` : t`Add a narrator`;
-  showNotice("narrator", { title, text, act: { label, press }, dismiss: () => {} });
+  const narrator = { narrator: NARRATOR };
+  const left = formatCount(unspoken, "heading, action or direction", "headings, actions and directions");
+  if (timed) offer(t`These are subtitles.`, t`Each line can begin when its subtitle does.`, t`Keep their times`, { fit: true });
+  else if (quoted) offer(t`${formatCount(quoted, "quotation")} read by characters.`, t`One narrator can read all of it.`, t`Read by one narrator`, narrator);
+  else offer(t`${left} not spoken.`, unspoken ? t`A narrator can read them.` : null, t`Add a narrator`, narrator);
 }
 
 function noticeAll(name, title, notices, act = null) {

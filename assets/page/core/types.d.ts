@@ -251,6 +251,8 @@ export interface ProjectBody extends Omit<ProjectMeta, "order"> {
   unspoken?: number;
   /** How many quotations of a story characters say. */
   quoted?: number;
+  /** Whether it was subtitles, whose times can be kept. */
+  timed?: boolean;
   /** Why the project can't be saved now. */
   storage: string | null;
   job: Job | null;
@@ -763,6 +765,16 @@ export interface ReadLines {
   unspoken?: number;
   /** How many quotations of a story characters say. */
   quoted?: number;
+  /** Whether it was subtitles, whose times can be kept. */
+  timed?: boolean;
+}
+
+/** How a text is read, where there is a choice. */
+export interface ReadingChoice {
+  /** Speaks action, headings and stage directions, and all of a story. */
+  narrator?: string;
+  /** Lines begin when the text says. */
+  fit?: boolean;
 }
 
 /** A stage direction in a line's text; `note` says how the voice follows it, or that it doesn't. */

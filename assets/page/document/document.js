@@ -3,7 +3,7 @@
  * that unacknowledged edits can be applied again to whatever the studio sends.
  */
 import { translateServer } from "../core/texts.js";
-import { GAP, withGap } from "../playback/gaps.js";
+import { GAP, START, withGap } from "../playback/gaps.js";
 
 /** @import { DialogDocument, ProjectBody, ProjectMeta, StepOfLine, Take } from "../core/types" */
 
@@ -204,7 +204,7 @@ function change(state, lineId, fields) {
   state.lines.set(lineId, next);
 }
 
-const SILENT = new Set([GAP, "about", "voice", "id", "file", "max_duration", "dual"]);
+const SILENT = new Set([GAP, START, "about", "voice", "id", "file", "max_duration", "dual"]);
 
 /** Whether another value of a field changes how the line sounds; its gap and its names elsewhere don't. */
 function changesSound(name, now, before) {

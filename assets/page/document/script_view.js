@@ -3,7 +3,7 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, fromTemplate, isLaidOut, setHidden, setText } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
-import { noticeImportedFile, noticeUnspoken, showDone, showError, showNotice } from "../core/notices.js";
+import { noticeImportedFile, offerReading, showDone, showError, showNotice } from "../core/notices.js";
 import { t, translateServer } from "../core/texts.js";
 import { namingOps } from "./naming.js";
 import { offsetShift, ScriptDraft, serializeLines } from "./script_text.js";
@@ -12,7 +12,6 @@ import { offsetShift, ScriptDraft, serializeLines } from "./script_text.js";
 
 const TYPED = "input, textarea, select, [contenteditable]";
 const MOST_CHARS = 1_000_000;
-const NARRATOR = "Narrator";
 
 /** @param {PageElement} area @param {(read: import("../core/types").ReadLines) => void} brought is told what was pasted */
 export function listenForPaste(area, brought) {
@@ -35,21 +34,20 @@ function isMeant({ defaultPrevented, target }, area) {
 /** What isn't a plain script is read by itself, before the script around it makes something else of it. */
 async function readAsLines(area, [from, text], brought) {
   const pasted = area.value;
-  const unread = { chat: false, plain: true, lines: [], notices: [], unspoken: 0, quoted: 0 }; // the script view reports its own errors
+  const unread = { chat: false, plain: true, lines: [], notices: [], unspoken: 0, quoted: 0, timed: false }; // the script view reports its own errors
   const read = await api.readLines(new Blob([text])).catch(() => unread);
-  const { chat, plain, lines, notices, unspoken, quoted } = read;
+  const { chat, plain, lines, notices } = read;
   if (lines.length) brought(read);
   if (plain || area.value !== pasted || area.readOnly) return; // or somebody is typing
   const script = replaceRange(area, [from, from + text.length], serializeLines(lines));
   offerBack(area, lines, chat ? t`a chat` : t`a script`);
   noticeImportedFile({ name: t`The clipboard`, notices });
-  const narrate = async () => {
-    const narrated = await api.readLines(new Blob([text]), "", NARRATOR);
+  offerReading(read, async (choice) => {
+    const again = await api.readLines(new Blob([text]), "", choice);
     const to = from + script.length;
     // What was typed there since stays as it is.
-    if (area.value.slice(from, to) === script) replaceRange(area, [from, to], serializeLines(narrated.lines));
-  };
-  noticeUnspoken(unspoken ?? 0, narrate, quoted);
+    if (area.value.slice(from, to) === script) replaceRange(area, [from, to], serializeLines(again.lines));
+  });
 }
 
 /** A step of its own in the browser's undo history, so that one undo leads back to the text as pasted. @returns {string} what was inserted */

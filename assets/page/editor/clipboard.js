@@ -3,17 +3,16 @@ import * as api from "../core/api.js";
 import { bus } from "../core/bus.js";
 import { byId, isLaidOut } from "../core/dom.js";
 import { fold, formatCount } from "../core/format.js";
-import { announce, noticeImportedFile, noticeUnspoken, showDone, showError } from "../core/notices.js";
+import { announce, noticeImportedFile, offerReading, showDone, showError } from "../core/notices.js";
 import { t } from "../core/texts.js";
 import { namingOps } from "../document/naming.js";
 import { serializeLines } from "../document/script_text.js";
 
-/** @import { NewLine, Parts, ReadLines } from "../core/types" */
+/** @import { NewLine, Parts, ReadingChoice, ReadLines } from "../core/types" */
 
 const CLIPBOARD = t`The clipboard`;
-const NARRATOR = "Narrator";
 
-/** @typedef {{name: string, file?: string, read: (narrator?: string) => Promise<ReadLines>}} Source text or a file, read by the studio */
+/** @typedef {{name: string, file?: string, read: (choice?: ReadingChoice) => Promise<ReadLines>}} Source text or a file, read by the studio */
 
 /** Lines from a file or the clipboard: parsed by the studio, inserted as one step. */
 export class LineImport {
@@ -50,7 +49,7 @@ export class LineImport {
    * @returns {Promise<number>} how many lines came
    */
   text(text, after) {
-    const source = { name: CLIPBOARD, read: (narrator) => api.readLines(new Blob([text]), "", narrator) };
+    const source = { name: CLIPBOARD, read: (choice) => api.readLines(new Blob([text]), "", choice) };
     const bring = async () => {
       const lines = await this.#lines([source], after);
       if (lines) announce(t`${formatCount(lines, "line")} pasted.`);
@@ -69,8 +68,8 @@ export class LineImport {
     return lines;
   }
 
-  /** The open project was made of a file: offer a narrator for what is left out of it. @param {File} file @param {{unspoken?: number, quoted?: number}} about */
-  offerNarrator(file, about) {
+  /** The open project was made of a file: offer to read it in another way. @param {File} file @param {{unspoken?: number, quoted?: number, timed?: boolean}} about */
+  offerReading(file, about) {
     const { id, rev, view } = this.#project;
     this.#offer([sourceOf(file)], about, { id, rev, after: null, put: [...view.order] });
   }
@@ -83,13 +82,14 @@ export class LineImport {
     const { id, rev, view } = this.#project;
     const isNew = !view.order.length;
     const lines = [];
-    let [unspoken, quoted, title] = [0, 0, null];
+    let [unspoken, quoted, timed, title] = [0, 0, false, null];
     for (const { name, read } of sources) {
       try {
         const { lines: some, notices, ...about } = await read();
         lines.push(...some);
         unspoken += about.unspoken ?? 0;
         quoted += about.quoted ?? 0;
+        timed ||= about.timed ?? false;
         title ??= about.title ?? null;
         noticeImportedFile({ name, notices });
       } catch (error) {
@@ -99,26 +99,26 @@ export class LineImport {
     if (!lines.length) return 0;
     const naming = isNew ? namingOps(view.name, { title, lines, file: sources[0].file }) : [];
     if (!(await this.#put(lines, { id, rev, after, naming }))) return 0;
-    this.#offer(sources, { unspoken, quoted }, { id, rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
+    this.#offer(sources, { unspoken, quoted, timed }, { id, rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
     return lines.length;
   }
 
   /** @param {Source[]} sources */
-  #offer(sources, { unspoken = 0, quoted = 0 }, place) {
-    noticeUnspoken(unspoken, () => this.#narrate(sources, place), quoted);
+  #offer(sources, about, place) {
+    offerReading(about, (choice) => this.#readAgain(sources, choice, place));
   }
 
-  /** Read the sources again with a narrator, in place of the lines that were put, as one step. */
-  async #narrate(sources, { id, rev, after, put }) {
+  /** Read the sources again in another way, in place of the lines that were put, as one step. */
+  async #readAgain(sources, choice, { id, rev, after, put }) {
     const isOpen = id === this.#project.id;
     const lineIds = put.filter((lineId) => !isOpen || this.#project.view.lines.has(lineId));
     try {
-      const read = await Promise.all(sources.map((source) => source.read(NARRATOR)));
+      const read = await Promise.all(sources.map((source) => source.read(choice)));
       const lines = read.flatMap((one) => one.lines);
       const gone = lineIds.length ? [{ op: "delete", line_ids: lineIds }] : [];
       await this.#put(lines, { id, rev, after, gone });
     } catch (error) {
-      showError(t`Couldn’t add the narrator`, error);
+      showError(t`Couldn’t read it again`, error);
     }
   }
 
@@ -161,7 +161,7 @@ export class LineImport {
 
 /** @param {File} file @returns {Source} */
 function sourceOf(file) {
-  return { name: file.name, file: file.name, read: (narrator) => api.readLines(file, file.name, narrator) };
+  return { name: file.name, file: file.name, read: (choice) => api.readLines(file, file.name, choice) };
 }
 
 /** Whether the browser's own clipboard is meant; on a focused button it has no use. */

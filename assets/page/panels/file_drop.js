@@ -133,9 +133,9 @@ export class FileDrop {
       try {
         const body = api.importProject(file);
         const isShown = await this.#parts.projects.adopt(body);
-        const { notices, unspoken, quoted } = await body;
+        const { notices, ...about } = await body;
         brought.push({ name: file.name, notices, isShown });
-        if (isShown) this.#parts.lineImport.offerNarrator(file, { unspoken, quoted });
+        if (isShown) this.#parts.lineImport.offerReading(file, about);
         announce(t`${file.name} imported.`);
       } catch (error) {
         showError(t`Couldn’t import ${file.name}`, error);

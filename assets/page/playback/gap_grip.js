@@ -5,7 +5,7 @@ import { formatDecimal } from "../core/format.js";
 import { announce } from "../core/notices.js";
 import { t } from "../core/texts.js";
 import { MAX_PAUSE_S, RATE_HZ } from "../document/document.js";
-import { MOST_GAP_S, spaceBefore } from "./gaps.js";
+import { MOST_GAP_S, ownStart, spaceBefore } from "./gaps.js";
 
 const LEAST_PX_PER_S = 12; // below, a space is too small to be meant
 const REACH_PX = 4;
@@ -131,7 +131,7 @@ function secondsOf({ from, to }) {
   return (to - from) / RATE_HZ;
 }
 
-function clamp({ pause }, seconds) {
+function clamp({ line, pause }, seconds) {
   const whole = Math.round(seconds * 100) / 100;
-  return Math.min(Math.max(0, whole), pause ? MAX_PAUSE_S : MOST_GAP_S);
+  return Math.min(Math.max(0, whole), pause || ownStart(line) !== null ? MAX_PAUSE_S : MOST_GAP_S);
 }

@@ -2,6 +2,8 @@
 /** @import { Line, Params, ProjectSettings } from "../core/types" */
 
 export const GAP = "gap_s";
+/** The parameter with the second of the scene in which a line begins. */
+export const START = "start_s";
 export const MOST_GAP_S = 30;
 /** Of new projects. */
 export const NATURAL_GAP_S = 0.35;
@@ -93,8 +95,16 @@ export function spaceBefore({ lines, starts, lengths }, at) {
   return { line, pause, from, to: starts[at] };
 }
 
-/** The edit that makes a space so long. @param {NonNullable<ReturnType<typeof spaceBefore>>} space @param {number} seconds */
-export function spaceEdit({ line, pause }, seconds) {
-  const fields = pause ? { duration_s: seconds } : { params: withGap(line.params, seconds) };
+/** The second of the scene in which a line begins; null if it only follows. @param {Pick<Line, "params">} line @returns {number | null} */
+export function ownStart({ params }) {
+  const value = params?.[START];
+  return typeof value === "number" ? value : null;
+}
+
+/** The edit that makes a space so long. @param {NonNullable<ReturnType<typeof spaceBefore>>} space @param {number} seconds @param {number} from_s where it begins */
+export function spaceEdit({ line, pause }, seconds, from_s) {
+  const isTimed = !pause && ownStart(line) !== null;
+  const params = isTimed ? { ...line.params, [START]: Math.round(1000 * (from_s + seconds)) / 1000 } : withGap(line.params, seconds);
+  const fields = pause ? { duration_s: seconds } : { params };
   return { op: "set", line_ids: [(pause ?? line).line_id], fields };
 }

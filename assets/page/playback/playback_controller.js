@@ -246,7 +246,7 @@ export class PlaybackController {
 
   /** One edit, so that one undo takes it back. */
   #setSpace({ space, seconds, group = null }) {
-    this.#parts.project.edit([spaceEdit(space, seconds)], { group });
+    this.#parts.project.edit([spaceEdit(space, seconds, space.from / RATE_HZ)], { group });
     announce(t`${space.pause ? t`Pause` : t`Gap`} before ${space.line.speaker ?? t`the recording`}: ${formatSpace(seconds)}`);
   }
 

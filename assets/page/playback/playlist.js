@@ -1,6 +1,6 @@
 /** The position of each line on the timeline, in samples; unknown lengths are estimated. */
 import { RATE_HZ } from "../document/document.js";
-import { gapsBefore } from "./gaps.js";
+import { gapsBefore, ownStart } from "./gaps.js";
 
 /** @import { Line, ProjectSettings } from "../core/types" */
 
@@ -22,7 +22,9 @@ export class Playlist {
     this.#index = new Map();
     lines.forEach((line, at) => {
       this.#index.set(line.line_id, at);
-      if (!this.total) this.gaps[at] = 0; // the scene begins with sound
+      const start = ownStart(line);
+      if (start !== null) this.gaps[at] = Math.max(0, Math.round(start * RATE_HZ) - this.total);
+      else if (!this.total) this.gaps[at] = 0; // the scene begins with sound
       this.total += this.gaps[at];
       this.starts.push(this.total);
       this.total += this.lengths[at];

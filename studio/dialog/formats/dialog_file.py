@@ -12,7 +12,7 @@ import regex
 
 from studio.dialog.documents.reading import find_document_kind, read_document
 from studio.dialog.formats.caption_writer import PausesByLine, write_srt, write_vtt
-from studio.dialog.gaps import GAP
+from studio.dialog.gaps import GAP, START
 from studio.dialog.items import write_items, write_json_lines
 from studio.dialog.markup import strip_markup
 from studio.dialog.model import Audio, Dialog, Line, Notice, Speech, Unspoken
@@ -87,11 +87,11 @@ class ImportOptions:
 
     `narrator` speaks action, headings and stage directions, which are left out with None, and all
     of a story; with None it has a voice for each who says quotations.
-    `min_gap_s` is the shortest gap between two subtitles that becomes silence.
+    `fit` keeps the times of subtitles: each line says when it begins, and there are no pauses.
     """
 
     narrator: str | None = None
-    min_gap_s: float = 0.3
+    fit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,7 @@ class Imported:
         unspoken: How many headings, actions and directions are left out that a narrator could read.
         chat: Whether it was a chat or a list, which its notice says.
         quoted: How many quotations of a story characters say, which a narrator could read.
+        timed: Whether it was subtitles, whose times can be kept.
     """
 
     dialog: Dialog
@@ -115,13 +116,14 @@ class Imported:
     unspoken: int = 0
     chat: bool = False
     quoted: int = 0
+    timed: bool = False
 
 
-_DEFAULTS = ImportOptions()
+DEFAULT_IMPORT = ImportOptions()
 
 
 @limited_reading()
-def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULTS) -> Imported:
+def import_dialog(data: bytes, file_name: str, options: ImportOptions = DEFAULT_IMPORT) -> Imported:
     """Read a dialog of any format and any common encoding: the one reader for files and text.
 
     The content decides on the format if it is unambiguous, else the name's suffix.
@@ -146,8 +148,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     if own is not None:
         together = tuple(find_together(own.dialog))
         return replace(own, notices=remarks.notices() + own.notices + together)
-    narrator, gap_s = options.narrator, options.min_gap_s
-    source = Source(text, promised, narrator=narrator, min_gap_s=gap_s)
+    source = Source(text, promised, narrator=options.narrator, fit=options.fit)
     claim = find_claim(source, list_forms(), remarks)
     read = claim.read(remarks)
     found = Format(read.format)
@@ -157,7 +158,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = _DEFAULT
     notices = (*remarks.notices(), *read.parsed.notices, *find_together(read.parsed.dialog))
     return Imported(
         remarks.weave(read.parsed.dialog), notices, found,
-        _shorten_title(read.title), read.unspoken, read.chat, read.quoted,
+        _shorten_title(read.title), read.unspoken, read.chat, read.quoted, read.timed,
     )  # fmt: skip
 
 
@@ -197,7 +198,7 @@ def _shorten_title(title: str | None) -> str | None:
     return " ".join((title or "").split())[:MAX_TITLE_CHARS] or None
 
 
-def read_dialog_text(text: str, options: ImportOptions = _DEFAULTS) -> Imported:
+def read_dialog_text(text: str, options: ImportOptions = DEFAULT_IMPORT) -> Imported:
     """Read typed or pasted text, exactly as `import_dialog` reads a file of it without a suffix.
 
     Raises:
@@ -273,7 +274,7 @@ def _list_left_out(line: Line, format_: Format) -> list[str]:
     lost = {
         "the language": line.language is not None and format_ is Format.SRT,
         "the seed": line.seed is not None,
-        "the voice's settings": any(name != GAP for name in line.params),
+        "the voice's settings": any(name not in (GAP, START) for name in line.params),
     }
     return [what for what, is_lost in lost.items() if is_lost]
 

@@ -10,6 +10,7 @@ import regex
 
 from studio.dialog.attributes import Attributes, check_audio_path
 from studio.dialog.directions import word_set
+from studio.dialog.gaps import MAX_START_S, START
 from studio.dialog.markup import find_link_addresses
 from studio.dialog.model import (
     MAX_LINE_CHARS,
@@ -19,6 +20,7 @@ from studio.dialog.model import (
     Dialog,
     Line,
     Notice,
+    ParamValue,
     ParsedScript,
     Silence,
     Speech,
@@ -146,6 +148,9 @@ def _list_further(lines: list[int]) -> str:
 FIRST_SPEAKER = "Narrator"
 """The speaker of text before the first name."""
 
+MIN_PAUSE_S = 0.3
+"""The shortest time between two subtitles that becomes a pause."""
+
 NO_NAME = "This text has no speaker's name; it goes to “{}”. Change it where that is wrong."
 _NO_ATTRIBUTES = Attributes()
 _NAME_MARKS = str.maketrans("[]|", "()/")
@@ -175,6 +180,7 @@ class DialogBuilder:
         self._budget = Budget()
         self._lines: list[Line] = []
         self._speaker = FIRST_SPEAKER
+        self._begins: dict[str, ParamValue] = {}
 
     def speech(
         self,
@@ -192,7 +198,13 @@ class DialogBuilder:
         else:
             self._speaker = self._name(speaker, line_number)
         language, seed, params = attributes.language, attributes.seed, attributes.params
+        if self._begins:
+            params, self._begins = {**params, **self._begins}, {}
         self._append(Speech(self._speaker, text, language, seed, params, line_number))
+
+    def begin_at(self, start_s: float) -> None:
+        """Let the next line begin at a time of the scene; one that can't be used is left out."""
+        self._begins = {START: start_s} if start_s <= MAX_START_S else {}
 
     def silence(self, duration_s: float, line_number: int) -> None:
         """Add a pause, limited to what a dialog allows."""

@@ -21,6 +21,7 @@ from studio.dialog.model import (
 )
 from studio.dialog.reading.building import (
     FIRST_SPEAKER,
+    MIN_PAUSE_S,
     NO_NAME,
     DialogBuilder,
     ImportNotices,
@@ -368,26 +369,24 @@ _NOTHING = (
 )
 
 
-def read_captions(
-    text: str, remarks: ImportNotices, *, is_vtt: bool, min_gap_s: float
-) -> ParsedScript:
+def read_captions(text: str, remarks: ImportNotices, *, is_vtt: bool, fit: bool) -> ParsedScript:
     """Read SRT or WebVTT.
 
     Args:
         text: The whole file.
         remarks: Gets notices of what is invalid or left out.
         is_vtt: Whether it is WebVTT.
-        min_gap_s: The shortest gap between two cues that becomes silence.
+        fit: Whether each cue says when it begins, instead of the pauses between them.
     """
     for block in _iter_blocks(text) if is_vtt else ():
         if _NOTE.match(block[0][1]):  # a comment, which isn't shown
             words = " ".join(line for _, line in block)
             remarks.keep(block[0][0], _NOTE.sub("", words, count=1))
     cues = read_cues(text, is_vtt=is_vtt)
-    return read_cue_list(cues, remarks, min_gap_s=min_gap_s)
+    return read_cue_list(cues, remarks, fit=fit)
 
 
-def read_cue_list(cues: list[Cue], remarks: ImportNotices, *, min_gap_s: float) -> ParsedScript:
+def read_cue_list(cues: list[Cue], remarks: ImportNotices, *, fit: bool) -> ParsedScript:
     """Read the cues of subtitles in any format, as `read_captions`."""
     lines = [tuple(cut_marks(list(cue.lines), remarks)) for cue in cues]
     cues = [replace(cue, lines=shown) for cue, shown in zip(cues, lines, strict=True)]
@@ -395,7 +394,7 @@ def read_cue_list(cues: list[Cue], remarks: ImportNotices, *, min_gap_s: float) 
     reader = CueReader(cues)
     if reader.counts_turns:
         remarks.add(NO_NAME.format(FIRST_SPEAKER), cues[0].line_number)
-    scene = _Scene(DialogBuilder(remarks), round(1000 * min_gap_s))
+    scene = _Scene(DialogBuilder(remarks), fit=fit)
     for cue in cues:
         scene.add(cue, reader.read(cue))
     return scene.builder.finish(nothing_found=_NOTHING)
@@ -462,9 +461,9 @@ def _overlap(before: list[str], after: list[str]) -> int:
 class _Scene:
     """Turns cues into lines, in the order of the file."""
 
-    def __init__(self, builder: DialogBuilder, min_gap_ms: int) -> None:
+    def __init__(self, builder: DialogBuilder, *, fit: bool) -> None:
         self.builder = builder
-        self._min_gap_ms = min_gap_ms
+        self._fit = fit
         self._end_ms: int | None = 0
         self._is_first = True
 
@@ -489,17 +488,21 @@ class _Scene:
             self.builder.remarks.add(_UNREADABLE, cue.line_number)
 
     def _pause_before(self, cue: Cue) -> None:
-        """Add the gap before a cue as silence, if both timings are valid."""
+        """Add the gap before a cue as silence, if both timings are valid; or say when it begins."""
         end_ms, self._end_ms = self._end_ms, cue.end_ms
+        if self._fit and cue.start_ms is not None:
+            self.builder.begin_at(cue.start_ms / 1000)
         if cue.start_ms is None or cue.end_ms is None or end_ms is None:
             return
         gap_ms = cue.start_ms - end_ms
         if gap_ms < 0:
             self.builder.remarks.add(_OVERLAP, cue.line_number)
             self._end_ms = max(end_ms, cue.end_ms)
+        elif self._fit:
+            return
         elif self._is_first and gap_ms > 1000 * MAX_PAUSE_S:
             self.builder.remarks.add(_LATE.format(gap_ms / 1000), cue.line_number)
-        elif gap_ms and gap_ms >= self._min_gap_ms:
+        elif gap_ms >= 1000 * MIN_PAUSE_S:
             self.builder.silence(gap_ms / 1000, cue.line_number)
 
     def _speak(self, utterance: CueUtterance) -> None:

@@ -32,6 +32,7 @@ class Read:
         form: The form, once its claim is read.
         chat: Whether it was a chat or a list of who says what.
         quoted: How many quotations of a story characters say, which a narrator could read.
+        timed: Whether it was subtitles, whose times can be kept.
     """
 
     parsed: ParsedScript
@@ -41,6 +42,7 @@ class Read:
     form: Form | None = None
     chat: bool = False
     quoted: int = 0
+    timed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,13 +129,13 @@ class Source:
     """
 
     def __init__(
-        self, text: str, suffix: str | None, *, narrator: str | None, min_gap_s: float
+        self, text: str, suffix: str | None, *, narrator: str | None, fit: bool = False
     ) -> None:
         self.text = text
         self.budget = Budget()
         self.suffix = suffix
         self.narrator = narrator
-        self.min_gap_s = min_gap_s
+        self.fit = fit
         self.names = Names()
         self.notices = ImportNotices()
 
@@ -145,7 +145,7 @@ class Source:
 
     def of(self, text: str) -> Source:
         """Another text that was inside of this one, such as that which a page shows."""
-        held = Source(text, None, narrator=self.narrator, min_gap_s=self.min_gap_s)
+        held = Source(text, None, narrator=self.narrator, fit=self.fit)
         held.budget = self.budget.deeper()
         return held
 

@@ -37,7 +37,7 @@ from studio.dialog.model import (
     with_place,
 )
 from studio.dialog.planning import FILE_NAME, LINE_ID, MAX_DURATION, VOICE
-from studio.dialog.reading.building import DialogBuilder, ImportNotices
+from studio.dialog.reading.building import MIN_PAUSE_S, DialogBuilder, ImportNotices
 from studio.dialog.reading.headings import (
     MOST_COLUMNS,
     PARAM_PREFIX,
@@ -239,13 +239,13 @@ _QUOTED = 'Anna,"Yes, I know."'
 _NOTHING = f"The table holds no lines. {_HOW}, and write one line of the dialog in each row."
 
 
-def read_table(text: str, remarks: ImportNotices, *, min_gap_s: float) -> ParsedScript:
+def read_table(text: str, remarks: ImportNotices, *, fit: bool) -> ParsedScript:
     """Read a table with one line of the dialog in each row.
 
     Args:
         text: The whole file; its delimiter is detected.
         remarks: Gets notices of what is left out.
-        min_gap_s: The shortest gap between two lines with times that becomes silence.
+        fit: Whether lines with times say when they begin, instead of the pauses between them.
 
     Raises:
         ScriptError: There is no column of texts, or a cell is invalid.
@@ -264,7 +264,7 @@ def read_table(text: str, remarks: ImportNotices, *, min_gap_s: float) -> Parsed
         columns |= _guess_text(headings, rows, remarks)
     if Role.TEXT not in columns:
         raise ScriptError(f"No column is headed as the text. {_HOW}.", line=1)
-    table = _Table(headings, columns, delimiter, remarks, min_gap_s)
+    table = _Table(headings, columns, delimiter, remarks, fit)
     table.add_all(rows)
     found = table.builder.finish(nothing_found=_NOTHING)
     return found if is_ours else leave_counts(found)
@@ -372,13 +372,13 @@ class _Table:
         columns: dict[Role, int],
         delimiter: str,
         remarks: ImportNotices,
-        min_gap_s: float,
+        fit: bool,
     ) -> None:
         self.builder = DialogBuilder(remarks)
         self._headings = headings
         self._delimiter = delimiter
         self._columns = columns
-        self._min_gap_s = min_gap_s
+        self._fit = fit
         self._times_s: dict[int, tuple[float, float]] = {}
         self._end_s: float | None = None
         self._noted: dict[int, str] = {}  # what a note of a column begins with
@@ -456,7 +456,9 @@ class _Table:
     def _add(self, row: Row, params: dict[int, str]) -> None:
         number = row.line_number
         start_s, end_s = self._times_s.get(number, (0.0, 0.0))
-        if self._end_s is not None and start_s - self._end_s >= self._min_gap_s:
+        if self._fit and self._times_s:
+            self.builder.begin_at(start_s)
+        elif self._end_s is not None and start_s - self._end_s >= MIN_PAUSE_S:
             self.builder.silence(start_s - self._end_s, number)
         self._end_s = end_s if self._times_s else None
         self._add_pause(row, Role.PAUSE_BEFORE)

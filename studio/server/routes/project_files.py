@@ -201,8 +201,12 @@ def _create_project(
     title = (imported.title or PurePath(name).stem.strip())[:MAX_PROJECT_NAME_CHARS] or "Untitled"
     session = studio.projects.create(title, dialog, gap_s=gap_s)
     body = project_body(session, imported.notices + left_out)
-    narrated = {"unspoken": imported.unspoken, "quoted": imported.quoted}
-    return json_response(body | narrated, 201)
+    offered = {
+        "unspoken": imported.unspoken,
+        "quoted": imported.quoted,
+        "timed": imported.timed,
+    }
+    return json_response(body | offered, 201)
 
 
 async def _save_body(request: Request, file: BinaryIO, path: Path, max_bytes: int) -> None:

@@ -338,15 +338,17 @@ async def read_lines(
     request: Request,
     name: Annotated[str, Query(max_length=1_000)] = "",
     narrator: Annotated[str, Query(max_length=MAX_NAME_CHARS)] = "",
+    fit: bool = False,
 ) -> Response:
     """Read a file, or pasted text if there is no name, as new lines; no project changes.
 
     The body is the file itself, whatever its content type. `narrator` is the name that speaks
-    action, headings and stage directions, and all of a story. The response has the text's title,
-    how much of it only a narrator would read, how many quotations of a story characters say,
-    whether it is a chat, and whether it is a plain script.
+    action, headings and stage directions, and all of a story; `fit` keeps the times of subtitles.
+    The response has the text's title, how much of it only a narrator would read, how many
+    quotations of a story characters say, whether it is subtitles, a chat, and a plain script.
     """
-    return await asyncio.to_thread(_read, studio, await request.body(), name, narrator)
+    options = ImportOptions(narrator or None, fit)
+    return await asyncio.to_thread(_read, studio, await request.body(), name, options)
 
 
 @project_line_routes.put("/{project_id}/place")
@@ -360,8 +362,8 @@ def keep_position(project: Project, place: LastPosition) -> dict[str, int]:
 _FIRST_ROWS = 100
 
 
-def _read(studio: Studio, data: bytes, name: str, narrator: str) -> Response:
-    read = import_dialog(data, name or _CLIPBOARD, ImportOptions(narrator=narrator or None))
+def _read(studio: Studio, data: bytes, name: str, options: ImportOptions) -> Response:
+    read = import_dialog(data, name or _CLIPBOARD, options)
     dialog, left_out = fit_settings(read.dialog, studio.backend, studio.backends().values())
     # What a line doesn't say is left out, as in the edit that adds it.
     lines = [
@@ -376,6 +378,7 @@ def _read(studio: Studio, data: bytes, name: str, narrator: str) -> Response:
         "title": read.title,
         "unspoken": read.unspoken,
         "quoted": read.quoted,
+        "timed": read.timed,
     }
     return json_response(body)
 

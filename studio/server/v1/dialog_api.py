@@ -16,7 +16,7 @@ from studio.audio.encode import encode_stream
 from studio.audio.file_tags import Cover
 from studio.audio.formats import AudioFormat
 from studio.backends.base import Backend
-from studio.dialog.formats.dialog_file import read_dialog_text
+from studio.dialog.formats.dialog_file import ImportOptions, read_dialog_text
 from studio.dialog.items import parse_items
 from studio.dialog.model import (
     Dialog,
@@ -326,7 +326,7 @@ def remove(store: DialogStoreDep, dialog_id: str) -> DialogDeleted:
 def _dialog(body: DialogBody) -> tuple[Dialog, tuple[Notice, ...], str]:
     """The dialog of a request, with notices and what its text calls itself."""
     if isinstance(body.input, str):
-        read = read_dialog_text(body.input)
+        read = read_dialog_text(body.input, ImportOptions(fit=body.fit))
         return read.dialog, read.notices, read.title or ""
     try:
         written = json.dumps(body.input, ensure_ascii=False).encode()

@@ -27,6 +27,7 @@ from studio.audio.decode import DecodeLimits
 from studio.audio.encode import MAX_SPEED, MIN_SPEED
 from studio.audio.formats import AudioFormat
 from studio.audio.guarded_decode import decode_guarded
+from studio.audio.timeline import MAX_PACE
 from studio.backends.base import Backend, canonical_name
 from studio.backends.registry import offer_of
 from studio.backends.voice_names import VoiceNames
@@ -214,6 +215,13 @@ class DialogBody(RequestFields):
         description="Silence between two lines, in seconds, with a natural spread, and three times "
         "as long before a section; an item's own `gap_s` is exact. The page's new projects "
         f"have {NATURAL_GAP_S:g}.",
+    )
+    fit: bool = Field(
+        False,
+        strict=True,
+        description="Of subtitles: each line begins when the text says, and what is too long for "
+        f"its time is spoken up to {MAX_PACE:g} times as fast. An item's own `start_s`, in seconds "
+        "from the start, does the same.",
     )
     tries: int = Field(
         1,

@@ -39,8 +39,8 @@ def _explain_srt(source: Source) -> Explanation | None:
 
 def _read_captions(source: Source, remarks: ImportNotices, *, is_vtt: bool) -> Read:
     title = find_vtt_title(source.text) if is_vtt else None
-    gap_s = source.min_gap_s
-    return Read(read_captions(source.text, remarks, is_vtt=is_vtt, min_gap_s=gap_s), title)
+    read = read_captions(source.text, remarks, is_vtt=is_vtt, fit=source.fit)
+    return Read(read, title, timed=True)
 
 
 def _explain_table(source: Source) -> Explanation | None:
@@ -50,10 +50,9 @@ def _explain_table(source: Source) -> Explanation | None:
     if not is_table:
         return None
     format_ = "tsv" if source.delimiter == "\t" else "csv"
-    gap_s = source.min_gap_s
 
     def read(remarks: ImportNotices) -> Read:
-        return Read(read_table(source.text, remarks, min_gap_s=gap_s), format=format_)
+        return Read(read_table(source.text, remarks, fit=source.fit), format=format_)
 
     return Explanation(read)
 

@@ -49,7 +49,7 @@ def _explain(source: Source) -> Explanation | None:
         for number, row in left:
             remarks.set_aside(PREFACE_NOTICE, number, row)
         table = _write_tabs(rows, rule, inside, remarks)
-        return Read(read_table(table, remarks, min_gap_s=source.min_gap_s), title)
+        return Read(read_table(table, remarks, fit=source.fit), title)
 
     return Explanation(read)
 

@@ -48,8 +48,9 @@ def _read(source: Source, remarks: ImportNotices) -> Read:
     if not cues:
         raise ScriptError(_NO_EVENTS)
     titled = _TITLED.search(text, timeout=PATTERN_S)
-    parsed = read_cue_list(cues, remarks, min_gap_s=source.min_gap_s)
-    return Read(parsed, titled["title"].rstrip(" \t") if titled else None)
+    parsed = read_cue_list(cues, remarks, fit=source.fit)
+    title = titled["title"].rstrip(" \t") if titled else None
+    return Read(parsed, title, timed=True)
 
 
 def _events(text: str, remarks: ImportNotices) -> Iterator[Cue]:

@@ -36,8 +36,7 @@ def _explain(source: Source) -> Explanation | None:
         for number, row in source.filled if form is not _SBV else ():
             if _LYRIC_TAG.fullmatch(row):
                 remarks.set_aside(_TAGS, number, row)
-        gap_s = source.min_gap_s
-        return Read(read_cue_list(cues, remarks, min_gap_s=gap_s))
+        return Read(read_cue_list(cues, remarks, fit=source.fit), timed=True)
 
     return Explanation(read) if cues else None
 
