@@ -95,7 +95,7 @@ function buildEditor({ project, player, show }) {
   new MouseGestures({ lines, selection, commands, playback, speakerMenu, recordings, badges, linePanel, draggedRows, show });
   new TouchGestures({ lines, draggedRows });
   const cast = new CastOrder(project);
-  const gotoBar = new GotoBar({ project, badges, selection, cast, show });
+  const gotoBar = new GotoBar({ project, badges, selection, cast, show, linePanel, commands });
   new RowFilter({ project, badges, selection, cast, lines });
   new ScenePanel({ project, player, hints, badges, selection });
   keepDensity();

@@ -21,6 +21,9 @@ MAX_PARAM_CHARS = 2_000
 ABOUT = "about"
 """Parameter with what a script says of a line's speaker, such as an age, which casts a voice."""
 
+UNSURE = "unsure"
+"""Parameter of a line of which nothing says who speaks; giving it to a speaker takes it away."""
+
 _MOST_KEY_CHARS = 40
 _KEY = regex.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _ITEM_KEYS = frozenset(("type", "speaker_id", "text", "language", "seed", "params"))

@@ -14,7 +14,7 @@ from itertools import accumulate
 import regex
 import sentencex
 
-from studio.dialog.attributes import ABOUT
+from studio.dialog.attributes import ABOUT, UNSURE
 from studio.dialog.directions import DirectionKind, apply_directions
 from studio.dialog.gaps import GAP, START, Gaps, read_start
 from studio.dialog.model import (
@@ -268,7 +268,7 @@ AS_WRITTEN = "as_written"
 """Parameter of a line of which nothing is said in words: numbers and signs go to the voice."""
 
 NO_SETTINGS = frozenset(
-    (ABOUT, AS_WRITTEN, MOOD, VOICE, LINE_ID, FILE_NAME, MAX_DURATION, GAP, START, DUAL)
+    (ABOUT, AS_WRITTEN, MOOD, VOICE, LINE_ID, FILE_NAME, MAX_DURATION, GAP, START, DUAL, UNSURE)
 )
 """Parameters that no voice reads itself."""
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import singledispatch
 from typing import Any, Protocol
 
-from studio.dialog.attributes import check_language, check_seed
+from studio.dialog.attributes import UNSURE, check_language, check_seed
 from studio.dialog.gaps import GAP, START, check_gap
 from studio.dialog.model import check_line_length, clean_name, paragraph
 from studio.dialog.pronunciation import check_pronunciations
@@ -144,6 +144,10 @@ def _(edit: ops.SetFields, draft: DocumentDraft, _: EditLookups) -> None:
         raise BadInput("A line of speech needs a speaker, and its take is chosen by “choose”.")
     draft.spend(2 * len(edit.line_ids))
     for line_id in edit.line_ids:
+        params = draft.get_line(line_id).params
+        if "speaker" in fields and UNSURE in params:
+            known = {name: value for name, value in params.items() if name != UNSURE}
+            draft.update_line(line_id, params=known)
         draft.update_line(line_id, **fields)
         check_unspoken(draft.get_line(line_id))
 

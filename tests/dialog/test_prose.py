@@ -239,6 +239,9 @@ def test_who_is_unknown_is_read_by_the_narrator_with_a_notice():
     read = read_dialog_text(text)
     assert lines_of(text)[-1] == ("Narrator", "“Who is there?”")
     assert any("Nothing says who" in one.message for one in read.notices)
+    unsure = [one for one in read.dialog if isinstance(one, Speech) and one.params.get("unsure")]
+    assert unsure
+    assert {one.speaker for one in unsure} == {"Narrator"}
 
 
 def test_a_narrator_reads_all_of_it():

@@ -174,3 +174,46 @@ def test_a_pasted_story_is_said_by_its_people_or_by_one_narrator(page, write):
     )
     assert page.evaluate(SAID) == said
     saved(page)
+
+
+UNSURE = """() => {
+  const { lines } = window.tableread.project;
+  return lines.filter(({ params }) => params?.unsure).map(({ text }) => text);
+}"""
+UNKNOWN = (
+    "Anna: We should have left at noon.\nIvo: You wanted to eat first.\n"
+    "[Narrator | unsure:true] “Who is there?”\nNarrator: The tide had gone out.\n"
+    "[Narrator | unsure:true] “The tide is back!”\n"
+)
+
+
+def test_quotations_of_nobody_are_walked_through_by_their_numbers(page, write):
+    write("", 0)
+    page.evaluate("() => document.activeElement.blur()")
+    assert page.evaluate(PASTED, UNKNOWN)
+    page.wait_for_function("() => window.tableread.project.lines.length > 4")
+    unsure = page.evaluate(UNSURE)
+    assert unsure == ["“Who is there?”", "“The tide is back!”"]
+    saved(page)
+    page.keyboard.press("Escape")
+    page.keyboard.press("n")
+    current = "() => window.tableread.project.line(window.tableread.selection.current)?.text"
+    assert page.evaluate(current) == unsure[0]
+    expect(page.locator(".line-badge[data-badge=unsure]")).to_have_count(2)
+    ivo = page.evaluate(
+        "() => window.tableread.project.view.speakers.findIndex(({ name }) => name === 'Ivo')"
+    )
+    page.keyboard.press(str(ivo + 1))
+    assert page.evaluate(current) == unsure[1]
+    page.keyboard.press("0")
+    page.locator("#field-speaker").fill("Ferryman")
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"() => !({UNSURE})().length")
+    said = page.evaluate(SAID)
+    assert ["Ivo", unsure[0]] in said
+    assert ["Ferryman", unsure[1]] in said
+    saved(page)
+    page.reload()
+    page.wait_for_function("() => window.tableread?.project?.lines.length > 4")
+    assert page.evaluate(SAID) == said
+    assert page.evaluate(UNSURE) == []

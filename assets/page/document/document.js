@@ -198,13 +198,16 @@ function blank(line) {
 function change(state, lineId, fields) {
   const line = state.lines.get(lineId);
   if (!line) return;
-  const next = { ...line, ...fields };
+  const { [UNSURE]: _, ...sure } = line.params ?? {};
+  const next = { ...line, ...("speaker" in fields && { params: sure }), ...fields };
   if (line.kind === "silence") next.samples = Math.round(next.duration_s * RATE_HZ);
   else if (SOUNDING.some((name) => name in fields && changesSound(name, fields[name], line[name]))) outdate(next);
   state.lines.set(lineId, next);
 }
 
-const SILENT = new Set([GAP, START, "about", "voice", "id", "file", "max_duration", "dual"]);
+/** The parameter of a line of which nothing says who speaks. */
+const UNSURE = "unsure";
+const SILENT = new Set([GAP, START, UNSURE, "about", "voice", "id", "file", "max_duration", "dual"]);
 
 /** Whether another value of a field changes how the line sounds; its gap and its names elsewhere don't. */
 function changesSound(name, now, before) {
@@ -232,6 +235,11 @@ function putAfter(state, after, lineIds) {
 export function newId() {
   const bytes = crypto.getRandomValues(new Uint8Array(6));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Whether nothing says who speaks it. */
+export function isUnsure({ params }) {
+  return params?.[UNSURE] === true;
 }
 
 /** Whether a render would include it. */

@@ -88,9 +88,10 @@ export class Commands {
   /** Give the selected lines to a speaker. @param {string | undefined} speaker undefined: reports that there is none, and changes nothing */
   giveTo(speaker) {
     const lineIds = this.#spoken();
-    if (!speaker || !lineIds.length) return announce(t`Nothing changed: select a speech line first, and use the number of a character.`);
-    this.set({ speaker }, { lineIds });
-    return announce(`${formatCount(lineIds.length, "line")}: ${speaker}.`);
+    const isGiven = Boolean(speaker) && lineIds.length > 0;
+    if (isGiven) this.set({ speaker }, { lineIds });
+    announce(isGiven ? `${formatCount(lineIds.length, "line")}: ${speaker}.` : t`Nothing changed: select a speech line first, and use the number of a character.`);
+    return isGiven;
   }
 
   /** Split a line at the caret. */

@@ -4,6 +4,7 @@ import { afterPaint, byId, fromTemplate, safeColour, setHidden, setText } from "
 import { fold, formatCount } from "../core/format.js";
 import { announce } from "../core/notices.js";
 import { t } from "../core/texts.js";
+import { isUnsure } from "../document/document.js";
 
 /** @import { Line, Parts } from "../core/types" */
 
@@ -11,6 +12,7 @@ import { t } from "../core/texts.js";
 /** @type {Array<[string, string, ((line: Line) => boolean) | null]>} */
 const STATES = [
   ["failed", t`Failed`, ({ state }) => state === "failed"],
+  ["unsure", t`Who speaks?`, isUnsure],
   ["check", t`To check`, null],
   ["none", t`No audio`, ({ state, kind }) => state === "none" && kind !== "silence"],
   ["stale", t`Changed`, ({ state }) => state === "stale"],
@@ -56,7 +58,7 @@ export class GotoBar {
   #chosen = null;
   #unfollow = [];
 
-  /** @param {Pick<Parts, "project" | "badges" | "selection" | "cast" | "show">} parts */
+  /** @param {Pick<Parts, "project" | "badges" | "selection" | "cast" | "show" | "linePanel" | "commands">} parts */
   constructor(parts) {
     this.#parts = parts;
     this.#open.addEventListener("click", () => this.#disclose(this.#panel.hidden));
@@ -85,6 +87,18 @@ export class GotoBar {
     const group = chosen ?? groups.find(({ key, ids }) => key.startsWith("state:") && ids.size);
     if (!group) return announce(t`Every line has audio and nothing needs checking.`);
     return this.#goTo(group, by);
+  }
+
+  /**
+   * Give the line at the cursor to a character, if nothing says whose it is, and go to the next of these.
+   * @param {number} place of the character in the cast; 0 asks for a name @returns {boolean} whether it was one
+   */
+  decide(place) {
+    const { project, selection, linePanel, cast, commands } = this.#parts;
+    if (!selection.current || !isUnsure(project.line(selection.current))) return false;
+    if (place === 0) linePanel.askSpeaker();
+    else if (commands.giveTo(cast.name(place))) this.#goTo(this.#groups().find(({ key }) => key === "state:unsure"), 1);
+    return true;
   }
 
   /** Select all lines of a speaker. @param {string} name */

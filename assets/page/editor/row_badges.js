@@ -2,6 +2,7 @@
 import { bus } from "../core/bus.js";
 import { formatNumber } from "../core/format.js";
 import { t, translateServer } from "../core/texts.js";
+import { isUnsure } from "../document/document.js";
 import { rowBelow } from "./row_groups.js";
 
 /** @import { Line, LineDirection, Parts } from "../core/types" */
@@ -20,6 +21,7 @@ export function badgesOf(line, { next, directions, isStarred }) {
   const pause = next?.kind === "silence" && !next.unspoken ? next.duration_s : null;
   const found = [
     isStarred && ["star", "★", t`Its take is starred`],
+    isUnsure(line) && ["unsure", t`who?`, t`Nothing says who speaks: press the number of a character, or 0 for another name`],
     mood && ["mood", String(mood), t`Mood: ${mood}`],
     instruct && ["direction", String(instruct), t`Direction: ${instruct}`],
     !instruct && directions.length > 0 && [

@@ -44,7 +44,7 @@ export function listenForShortcuts({ playback, spokenWords, commands, selection,
     a: () => takes.compare(), u: () => takes.usePlayed(), k: () => takes.keepBest(),
     Escape: () => selection.go(null),
   };
-  for (let digit = 0; digit <= 9; digit += 1) single[String(digit)] = () => typing.typeSeconds(digit);
+  for (let digit = 0; digit <= 9; digit += 1) single[String(digit)] = () => gotoBar.decide(digit) || typing.typeSeconds(digit);
   const calm = { "Ctrl+e": () => openSoundForm(), "?": () => keys.showModal(), "Shift+?": () => keys.showModal() };
   // Chromium and Firefox leave Ctrl and a digit to the page; Safari and some systems only Alt.
   for (let place = 1; place <= 9; place += 1) {

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from studio.dialog.attributes import Attributes
+from studio.dialog.attributes import UNSURE, Attributes
 from studio.dialog.markup import strip_markup
 from studio.dialog.model import MAX_LINES, MAX_NAME_CHARS, is_speakable, name_key
 from studio.dialog.prose.pieces import FIRST_PERSON, PieceKind, Pieces, ProsePiece
@@ -80,15 +80,16 @@ class _ProseReader(RowReader):
 
     def _begin_piece(self, piece: ProsePiece, number: int) -> None:
         self._last = piece
-        name = FIRST_SPEAKER
+        name, attributes = FIRST_SPEAKER, Attributes()
         if piece.kind is PieceKind.QUOTATION:
             quote = " ".join(piece.text.split()).strip("“”\"«»„「」『』‘’'")
             name = _speaker_of(piece) or FIRST_SPEAKER
             if _speaker_of(piece) is None:
                 self.remarks.add(_UNSURE.format(FIRST_SPEAKER), number, quote)
+                attributes = Attributes(params={UNSURE: True})
             elif piece.confidence < _GUESSED_CONFIDENCE:
                 self.remarks.add(_GUESSED, number, quote)
-        self.begin(Header(name, Attributes(), ""), number)
+        self.begin(Header(name, attributes, ""), number)
 
     def _split(self) -> None:
         rows = [
