@@ -71,7 +71,7 @@ function buildEditor({ project, player, show }) {
   const engineChoice = new ProjectEngine(project);
   const spokenWords = new SpokenWords({ project, player, lines });
   const playback = new PlaybackController({ project, player, lines, selection, timeline, transport, engineChoice, spokenWords, peaks });
-  const lineImport = new LineImport({ project, selection, commands });
+  const lineImport = new LineImport({ project, selection, commands, show });
   const typing = new TextEditor({ project, lines, selection, commands, lineImport });
   new Clipboard({ project, selection, commands, lineImport });
   const takes = new TakesPanel({ project, commands, player, peaks });

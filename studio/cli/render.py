@@ -375,7 +375,7 @@ def _explain_voices(voices: Mapping[str, Path | str], backend: Backend) -> list[
     return [Notice(f"--voice ({names}): {backend.title} can't clone a recording; {instead}.")]
 
 
-def read_script(script: Path, options: ImportOptions) -> Imported:
+def read_script(script: Path, options: ImportOptions = DEFAULT_IMPORT) -> Imported:
     """Read a script from a file or standard input.
 
     Raises:

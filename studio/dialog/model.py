@@ -203,10 +203,14 @@ class Dialog:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A remark for the user that is no error; `line_number` 0 concerns the whole dialog."""
+    """A remark for the user that is no error; `line_number` 0 concerns the whole dialog.
+
+    `further` are more lines that it concerns, the first of them; they don't count in comparisons.
+    """
 
     message: str
     line_number: int = 0
+    further: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

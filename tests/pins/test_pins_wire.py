@@ -651,3 +651,14 @@ def test_what_only_the_owner_may(shared: httpx.Client, path: str) -> None:
     answer = httpx.post(f"{shared.base_url}{path}", headers=cookie)
     assert answer.status_code == 403
     assert answer.json()["error"]["kind"] == "NotAllowed"
+
+
+def test_notices_of_a_text_name_the_lines_that_they_are_about(client: httpx.Client) -> None:
+    text = (
+        "1\n00:00:00,000 --> 00:00:01,000\nAnna: One.\n\n2\nno time --> at all\nAnna: Two.\n\n"
+        "3\n00:00:05,000 --> 00:00:06,000\nBen: Three.\n\n4\nno time --> at all\nBen: Four.\n"
+    )
+    answer = client.post(f"{P}/lines", content=text.encode(), params={"name": "a.srt"})
+    lines, [notice] = answer.json()["lines"], answer.json()["notices"]
+    assert notice.keys() == {"line_number", "message", "rows"}
+    assert [lines[row]["text"] for row in notice["rows"]] == ["Two.", "Four."]

@@ -198,7 +198,7 @@ def test_a_document_is_the_same_dropped_imported_and_read_by_render(client: Test
     imported = client.post(
         "/studio/projects/import", params={"name": path.name}, content=path.read_bytes()
     ).json()
-    rendered = create_lines(read_script(path, None).dialog)
+    rendered = create_lines(read_script(path).dialog)
     assert (
         said(dropped["lines"])
         == said(imported["lines"])

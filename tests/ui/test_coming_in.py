@@ -47,9 +47,10 @@ def test_what_is_to_know_of_an_import_is_seen_among_the_lines(page, write, tmp_p
     assert len(opened.locator(".notice-text").inner_text()) > 10
     assert page.is_visible("#lines")
     brought.locator(".notice-close").click()
-    opened.locator(".notice-act").click()
-    page.wait_for_selector("#problems li")
-    page.click("#views [data-view=lines]")
+    opened.get_by_role("button", name="Show me").click()
+    marked = page.locator("#lines .line[aria-selected=true]")
+    expect(marked).to_have_count(1)
+    expect(marked).to_contain_text("Back in time.")
     former = page.evaluate("() => window.tableread.project.id")
     page.set_input_files("#import-file", [other])
     page.wait_for_function("id => window.tableread.project.id !== id", arg=former)

@@ -116,18 +116,16 @@ export function announce(text) {
 
 const SHOWN_NOTICES = 50;
 
-/**
- * @param {{name: string, notices: Array<{line_number: number, message: string}>}} about of what is open
- * @param {() => void} show leads to the script, which gotoBar the places
- */
+/** @typedef {{name: string, notices: import("./types").Notice[]}} ReadWith what was read, and what there is to say of it */
+
+/** @param {ReadWith} about of what is open @param {(rows: number[]) => void} show leads to the lines at these places */
 export function noticeOpenedProject({ name, notices }, show) {
-  const act = notices.some(({ line_number: lineNumber }) => lineNumber) ? { label: t`Show in the script`, press: show } : null;
-  noticeAll("opened", t`${name || t`Untitled`}: ${formatCount(notices.length, "warning")}.`, notices, act);
+  noticeAll("opened", t`${name || t`Untitled`}: ${formatCount(notices.length, "warning")}.`, notices, show);
 }
 
-/** The same for a file that was imported before the open one. */
-export function noticeImportedFile({ name, notices }) {
-  noticeAll(`brought:${name}`, t`${name}: ${formatCount(notices.length, "warning")}.`, notices);
+/** The same of a file or of what was pasted. @param {ReadWith} about @param {(rows: number[]) => void} [show] */
+export function noticeImportedFile({ name, notices }, show) {
+  noticeAll(`brought:${name}`, t`${name}: ${formatCount(notices.length, "warning")}.`, notices, show);
 }
 
 const NARRATOR = "Narrator";
@@ -153,11 +151,13 @@ export function offerReading({ unspoken = 0, quoted = 0, timed = false }, read) 
   else offer(t`${left} not spoken.`, unspoken ? t`A narrator can read them.` : null, t`Add a narrator`, narrator);
 }
 
-function noticeAll(name, title, notices, act = null) {
+function noticeAll(name, title, notices, show = undefined) {
+  const places = [...new Set(notices.flatMap(({ rows = [] }) => rows))];
+  const act = show && places.length ? { label: t`Show me`, press: () => show(places) } : null;
   const rest = notices.length - SHOWN_NOTICES;
-  const rows = [...notices.slice(0, SHOWN_NOTICES).map(sentence), ...(rest > 0 ? [t`And ${rest} more.`] : [])];
+  const said = [...notices.slice(0, SHOWN_NOTICES).map(sentence), ...(rest > 0 ? [t`And ${rest} more.`] : [])];
   // The notices of a file that is imported again are shown again.
-  showNotice(name, { kind: "warning", title, text: rows.join("\n") || null, act, dismiss: () => {} });
+  showNotice(name, { kind: "warning", title, text: said.join("\n") || null, act, dismiss: () => {} });
 }
 
 function sentence({ line_number: lineNumber, message }) {

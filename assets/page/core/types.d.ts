@@ -224,6 +224,8 @@ export interface DialogDocument extends ProjectMeta {
 export interface Notice {
   line_number: number;
   message: string;
+  /** The places of the lines that it is about, among those that were read. */
+  rows?: number[];
 }
 
 export interface Job {

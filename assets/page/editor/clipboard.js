@@ -19,16 +19,18 @@ export class LineImport {
   #project;
   #selection;
   #commands;
+  #show;
   /** @type {Promise<unknown>} */
   #last = Promise.resolve();
   /** The last line that came, until somebody goes elsewhere: what is pasted next follows it. @type {string | null} */
   #end = null;
 
-  /** @param {Pick<Parts, "project" | "selection" | "commands">} parts */
-  constructor({ project, selection, commands }) {
+  /** @param {Pick<Parts, "project" | "selection" | "commands" | "show">} parts */
+  constructor({ project, selection, commands, show }) {
     this.#project = project;
     this.#selection = selection;
     this.#commands = commands;
+    this.#show = show;
     bus.on("selection.changed", () => (this.#end = null));
   }
 
@@ -91,7 +93,7 @@ export class LineImport {
         quoted += about.quoted ?? 0;
         timed ||= about.timed ?? false;
         title ??= about.title ?? null;
-        noticeImportedFile({ name, notices });
+        noticeImportedFile({ name, notices }, (rows) => this.#lead(id, rows.map((row) => some[row].line_id)));
       } catch (error) {
         showError(t`Couldn’t import ${name}`, error);
       }
@@ -101,6 +103,18 @@ export class LineImport {
     if (!(await this.#put(lines, { id, rev, after, naming }))) return 0;
     this.#offer(sources, { unspoken, quoted, timed }, { id, rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
     return lines.length;
+  }
+
+  /** Select the lines of these that are still in the open project. @param {string} id of the project they came to */
+  #lead(id, lineIds) {
+    if (id === this.#project.id) this.select(lineIds.filter((lineId) => this.#project.line(lineId)));
+  }
+
+  /** Select lines, and lead to the first. @param {string[]} lineIds */
+  select(lineIds) {
+    this.#show("lines");
+    this.#selection.set(lineIds, lineIds[0] ?? null);
+    this.#selection.focus();
   }
 
   /** @param {Source[]} sources */

@@ -34,7 +34,10 @@ export class FileDrop {
     this.#field.addEventListener("change", () => this.#chosen());
     this.#listenForDrops();
     bus.on("project.shown", () =>
-      noticeOpenedProject({ name: project.view.name, notices: project.notices }, () => parts.show("script")));
+      noticeOpenedProject({ name: project.view.name, notices: project.notices }, (rows) => {
+        const { order } = project.view;
+        parts.lineImport.select(rows.map((row) => order[row]).filter(Boolean));
+      }));
   }
 
   #listenForDrops() {
@@ -142,7 +145,7 @@ export class FileDrop {
       }
       over();
     }
-    brought.filter(({ isShown }, at) => !isShown || at < brought.length - 1).forEach(noticeImportedFile);
+    brought.filter(({ isShown }, at) => !isShown || at < brought.length - 1).forEach((one) => noticeImportedFile(one));
   }
 }
 

@@ -37,6 +37,7 @@ from studio.dialog.tags import cut_pauses
 from studio.errors import NameRejected, ScriptError
 
 _SHOWN_LINES = 5
+_MOST_PLACES = 500
 _SHOWN_QUOTES = 3
 _SHOWN_CHARS = 60
 
@@ -122,6 +123,7 @@ class ImportNotices:
             Notice(
                 message + _quote(self._quotes.get(message, ())) + _list_further(lines[1:]),
                 lines[0],
+                tuple(lines[1:_MOST_PLACES]),
             )
             for message, lines in self._lines.items()
         )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
+from itertools import accumulate
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -17,7 +19,7 @@ from studio.backends.base import Backend, Capabilities
 from studio.backends.engine_cards import card_of
 from studio.backends.registry import describe_engine, offer_of
 from studio.dialog.gaps import MAX_GAP_S
-from studio.dialog.model import Notice, name_key
+from studio.dialog.model import Line, Notice, name_key
 from studio.project.document import Document, ProjectLine
 from studio.project.folder import ProjectSummary, read_last_position
 from studio.project.history import Author
@@ -187,8 +189,36 @@ def card_body(card: ProjectSummary) -> dict[str, Any]:
     return body if card.problem is None else body | {"problem": card.problem}
 
 
-def project_body(session: ProjectSession, notices: tuple[Notice, ...] = ()) -> dict[str, Any]:
-    """A project's current state; the events after `seq` change it."""
+_MOST_ROWS = 500
+
+
+def notice_bodies(notices: Iterable[Notice], lines: Iterable[Line]) -> list[dict[str, Any]]:
+    """Notices, with the places from 0 of the lines that begin where each says, or next after it.
+
+    Args:
+        notices: Of a text.
+        lines: What was read of it, in order, with the numbers that they have there.
+    """
+    begins = list(accumulate((line.line_number for line in lines), max))
+    bodies = []
+    for notice in notices:
+        rows: set[int] = set()
+        for number in (notice.line_number, *notice.further) if notice.line_number else ():
+            first = bisect_left(begins, number)
+            same = bisect_right(begins, begins[first]) if first < len(begins) else first
+            rows.update(range(first, same))
+        place = {"line_number": notice.line_number, "rows": sorted(rows)[:_MOST_ROWS]}
+        bodies.append({"message": notice.message, **place})
+    return bodies
+
+
+def project_body(
+    session: ProjectSession, notices: Iterable[Notice] = (), lines: Iterable[Line] = ()
+) -> dict[str, Any]:
+    """A project's current state; the events after `seq` change it.
+
+    `notices` are those of a text of which its `lines` were made.
+    """
     place = read_last_position(session.folder.root)
     with session.lock:
         # Read first: an event in between is then sent twice rather than missed.
@@ -202,7 +232,7 @@ def project_body(session: ProjectSession, notices: tuple[Notice, ...] = ()) -> d
             **{name: value() for name, value in _document_fields(document).items()},
             "lines": [line_body(view, locked) for view in views],
             "speakers": speakers_body(session),
-            "notices": list(map(asdict, (*notices, *map(Notice, session.folder.notices)))),
+            "notices": notice_bodies((*notices, *map(Notice, session.folder.notices)), lines),
             "storage": session.storage_message,
             "can_undo": session.can_undo,
             "can_redo": session.can_redo,

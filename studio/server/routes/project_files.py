@@ -200,7 +200,7 @@ def _create_project(
     dialog, left_out = fit_settings(imported.dialog, studio.backend, studio.backends().values())
     title = (imported.title or PurePath(name).stem.strip())[:MAX_PROJECT_NAME_CHARS] or "Untitled"
     session = studio.projects.create(title, dialog, gap_s=gap_s)
-    body = project_body(session, imported.notices + left_out)
+    body = project_body(session, imported.notices + left_out, dialog)
     offered = {
         "unspoken": imported.unspoken,
         "quoted": imported.quoted,

@@ -43,6 +43,7 @@ from studio.server.routes.bodies import (
     job_body,
     json_response,
     news_body,
+    notice_bodies,
     project_body,
     take_body,
 )
@@ -95,7 +96,7 @@ def create(studio: StudioDep, body: NewProjectBody) -> Response:
     name = body.name or (parsed.title if parsed else None) or _UNNAMED
     dialog = parsed.dialog if parsed else None
     session = studio.projects.create(name, dialog, gap_s=body.gap_s)
-    made = project_body(session, parsed.notices if parsed else ())
+    made = project_body(session, parsed.notices if parsed else (), dialog or ())
     made["unspoken"] = parsed.unspoken if parsed else 0
     return json_response(made, 201)
 
@@ -372,7 +373,7 @@ def _read(studio: Studio, data: bytes, name: str, options: ImportOptions) -> Res
     ]
     body = {
         "lines": lines,
-        "notices": read.notices + left_out,
+        "notices": notice_bodies(read.notices + left_out, dialog),
         "chat": read.chat,
         "plain": _is_plain(data, read.dialog),
         "title": read.title,
