@@ -58,8 +58,6 @@ _HEADING = regex.compile(r"\#{1,6}\s")
 _UNDERLINE = regex.compile(r"={3,}\s*")
 _MOST_HEADING_CHARS = 100
 _TASK = regex.compile(r"(?m)(?<=^[ \t]*[-*+]\s)\[[ xX]\]\s+")
-_FOOTNOTE = regex.compile(r"(?m)^\[\^[\w-]{1,20}\]:\s*(?P<words>\S)")
-_FOOTNOTE_MARK = regex.compile(r"\[\^[\w-]{1,20}\]")
 _EMPHASIS = regex.compile(r"</?(?:b|i|u|em|strong|small|mark|sub|sup)>", regex.IGNORECASE)
 
 
@@ -202,10 +200,8 @@ def read_markdown(rows: list[Row]) -> list[Row]:
 
 
 def _cut_extensions(source: str) -> str:
-    """Markdown without boxes of tasks and HTML's emphasis; footnotes become notes."""
+    """Markdown without boxes of tasks and HTML's emphasis."""
     source = _TASK.sub("", source) if "[" in source else source
-    if "[^" in source and _FOOTNOTE.search(source):
-        source = _FOOTNOTE_MARK.sub("", _FOOTNOTE.sub(r"// \g<words>", source))
     return _EMPHASIS.sub("", source) if "<" in source else source
 
 

@@ -112,6 +112,35 @@ def test_subtitles_keep_their_silences_and_names():
     ]
 
 
+PLAY = """<?xml version="1.0"?>
+<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><fileDesc><titleStmt><title>The Weir</title>
+</titleStmt></fileDesc><profileDesc><particDesc><listPerson><person xml:id="anna"><persName>Anna
+</persName></person><person xml:id="ben"><persName>Ben</persName></person></listPerson>
+</particDesc></profileDesc></teiHeader><text><front><castList><castItem>Anna</castItem>
+<castItem>Ben, a miller</castItem></castList></front><body><div><head>Act <hi>one</hi></head>
+<stage>A weir.</stage><sp who="#anna"><speaker>ANNA.</speaker><p>Hello <hi>there</hi>.</p></sp>
+<sp who="#ben"><speaker>BEN (off).</speaker><stage>laughing</stage><l>Hi,</l>
+<l>my friend.<note>Sic.</note></l></sp>
+<sp who="#anna #ben"><speaker>BOTH.</speaker><p>Bye.</p></sp>
+<sp><p>Nobody's words: odd.</p></sp></div></body></text></TEI>"""
+
+
+def test_a_play_of_a_library_is_its_speeches():
+    play = read("play.xml", PLAY.encode())
+    assert play.title == "The Weir"
+    assert list_rows(play) == [
+        ("note", "The Weir"),
+        ("note", "Anna Ben, a miller"),
+        ("heading", "Act one"),
+        ("action", "A weir."),
+        ("Anna", "Hello there."),
+        ("Ben", "(laughing) Hi, my friend."),
+        ("note", "Sic."),
+        ("BOTH", "Bye."),
+        ("note", "Nobody's words: odd."),
+    ]
+
+
 def test_comments_of_word_are_notes_and_what_was_deleted_is_gone():
     document = pack_docx(
         "<w:p><w:r><w:t>Mara: Come </w:t></w:r>"

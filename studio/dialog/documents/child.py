@@ -28,6 +28,7 @@ _READERS: Mapping[str, tuple[str, str]] = {
     "fdx": ("final_draft", "read_final_draft"),
     "xlsx": ("workbook", "read_workbook"),
     "ttml": ("ttml", "read_ttml"),
+    "tei": ("tei", "read_tei"),
 }
 """Module and function; each module imports the library that it needs."""
 

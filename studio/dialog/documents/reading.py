@@ -30,6 +30,7 @@ _SIGNS = (
     ("rtf", re.compile(rb"\s*\{\\rtf")),
     ("fdx", re.compile(rb"\s*<[?!F](?:.*?<)??FinalDraft\b", re.DOTALL)),
     ("ttml", re.compile(rb"\s*<(?:[?!].*?<)??(?:\w+:)?tt\b[^>]*\bns/ttml", re.DOTALL)),
+    ("tei", re.compile(rb"\s*<(?:[?!].*?<)??(?:\w+:)?TEI(?:\.2)?[\s>]", re.DOTALL)),
 )
 _HEAD_BYTES = 20_000
 _MEMBERS = {"word/document.xml": "docx", "xl/workbook.xml": "xlsx"}

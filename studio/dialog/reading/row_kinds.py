@@ -78,7 +78,7 @@ _TRANSITION = regex.compile(
 )
 _TRANSITION_ENDS = ("to", "in", "out", "up", "black")
 _CUE = regex.compile(rf"{CUE_WORDS}\s*[:：–—-].*|(?:SE|BGM)：.*", regex.IGNORECASE)
-_CUE_BEGINS = regex.compile(rf"{CUE_WORDS}\b", regex.IGNORECASE)
+_CUE_BEGINS = regex.compile(rf"{CUE_WORDS}\b|(?:SE|BGM)\s?[:：]", regex.IGNORECASE)
 _BRACKETED = regex.compile(
     r"\[(?P<inside>[^\[\]|]*)\]\.?|[(（](?P<inside>[^()（）]*)[)）]\.?|【(?P<inside>[^【】]*)】"
 )

@@ -1,7 +1,7 @@
 """Marks inside rows that nobody says: of footnotes, of how a word is read, of sounds.
 
-`汽車《きしゃ》` says the word once, `built in 1840.[1]` no number, and `<<SFX door>>` is a cue as
-`[SFX door]` is.
+`汽車《きしゃ》` says the word once, `built in 1840.[1]` no number, `No.[^a]` neither its mark
+nor what `[^a]: …` adds below, and `<<SFX door>>` is a cue as `[SFX door]` is.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ _RUBY = regex.compile(
     rf"|(?P<base>[\p{{Han}}々]+)(?:《(?P<gloss>[^《》\n]{{1,60}})》"
     rf"|(?<=.(?P=base))[（(](?P<gloss>{_KANA}{{2,40}})[)）](?=[、。]|{_KANA}|\p{{Han}}))"
 )
-_FOOTNOTE = regex.compile(r"(?<=[\p{L}\p{N}.,;:!?…\"”»’)])(?:\[(?:\d{1,3}|sic|citation needed)\])+"
+_FOOTNOTE = regex.compile(r"(?<=[\p{L}\p{N}.,;:!?…\"”»’)])"
+    r"(?:\[(?:\d{1,3}|sic|citation needed|\^[^\[\]\s]{1,20})\])+"
     r"|(?<=\p{L}{4}|[.,;:!?…\"”»’)])[¹²³⁰⁴-⁹]+(?![\p{L}\p{N}])|\s\[sic\]")  # fmt: skip
+_ADDED = regex.compile(r"\s{0,3}\[\^[^\[\]\s]{1,20}\]:\s+(?P<words>\S.*)")
 _CUE = regex.compile(rf"<{{1,2}}\s?(?P<cue>{CUE_WORDS}\b[^<>]{{0,200}})>{{1,2}}", regex.IGNORECASE)
 SIGNS = regex.compile(r"[《<（(\[¹²³⁰⁴-⁹]")
 """One stands in each text that has marks."""
@@ -29,7 +31,7 @@ _ONCE = "How a word is read, and marks of footnotes, aren't spoken; they stand b
 
 def has_marks(text: str) -> bool:
     """Whether a text has any, as the studio's own hasn't."""
-    return any(one.search(text) for one in (_RUBY, _FOOTNOTE, _CUE))
+    return any(one.search(text) for one in (_RUBY, _FOOTNOTE, _ADDED, _CUE))
 
 
 def cut_marks(rows: list[Row], remarks: ImportNotices) -> list[Row]:
@@ -42,8 +44,13 @@ def cut_marks(rows: list[Row], remarks: ImportNotices) -> list[Row]:
 def _cut(number: int, row: str, remarks: ImportNotices) -> str:
     if row.startswith("\\"):  # all of it is said
         return row
+    if added := _ADDED.fullmatch(row):
+        remarks.set_aside(_ONCE, number, added["words"])
+        return ""
 
     def leave(mark: regex.Match[str]) -> str:
+        if mark[0].startswith("[^"):  # only tells which of the notes below it is
+            return ""
         is_ruby = mark.re is _RUBY
         words = f"{mark['base']}《{mark['gloss']}》" if is_ruby else mark[0].strip()
         remarks.set_aside(_ONCE, number, words)

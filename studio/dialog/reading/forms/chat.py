@@ -44,7 +44,7 @@ _IN_ANY_CASE = tuple(
     regex.compile(form, regex.IGNORECASE)
     for form in (
         rf"[\[(]?{_STAMP}[\])]?\s*(?:[-–—]\s*)?{_NAME}[:：](?:\s+(?P<text>.*))?",
-        rf"(?:[\[(]?{_STAMP}[\])]?\s*)?<{_NAME}>\s+{_TEXT}",
+        rf"(?:[\[(]?{_STAMP}[\])]?\s*)?<{_NAME}>\s+(?:[\[(]{_RANGE}[\])]\s*(?P<text>.*)|{_TEXT})",
         rf"{_NAME},?\s*[\[(]{_RANGE}[\])]\s*[:：]?\s*(?P<text>.*)",
         rf"{_NAME}(?:\s{{2,}}|\t\s*|\s+[—–]\s+(?:\p{{L}}+\s+){{0,2}}){_STAMP}(?P<text>)",
     )

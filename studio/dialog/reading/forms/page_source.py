@@ -26,7 +26,9 @@ _LINED = word_set("tw-passagedata dialog dialogue play scene conversation transc
 """What rows may stand in."""
 
 
-_READ_TAGS = (*_BREAKS, *_NO_TEXT, *_LINED, "voice", "mstts:express-as", "tw-storydata", "break")
+_CELLS = word_set("td th")
+_READ_TAGS = (*_BREAKS, *_CELLS, *_NO_TEXT, *_LINED, "voice", "break")
+_READ_TAGS += ("mstts:express-as", "tw-storydata")
 _ATTRIBUTES = (
     rf"(?![^<>]*\s(?:{'|'.join(_SPOKEN_BY)})\s*=)(?:\s(?:[^<>\"']|\"[^<>\"]*\"|'[^<>']*')*+)?+"
 )
@@ -38,8 +40,18 @@ _BEGINS_BLOCK = regex.compile(rf"{_BLOCK}>", regex.IGNORECASE)
 _IS_BLOCK = regex.compile(rf"{_BLOCK}/?+(?<=/)>", regex.IGNORECASE)
 _ENDS_BLOCK = regex.compile(rf"</(?:{'|'.join(_BREAKS)})\s*>", regex.IGNORECASE)
 _IS_LINED = regex.compile(rf"<(?:{'|'.join(_LINED)})[\s/>]", regex.IGNORECASE)
+_ONE_IN_CELL = regex.compile(
+    r"(<t[dh]\b[^<>]*+>)\s*+<(p|div)\b[^<>]*+>"
+    r"((?:[^<]++|<(?!/?(?:p|div|br|t[dhr])\b))*+)</\2>\s*+(?=</t[dh])",
+    regex.IGNORECASE,
+)
+"""A paragraph that is all of a cell breaks no row."""
+
 _BREAK = "\x1e"
 """A break in place of a tag; `splitlines` knows it, and it is no line break of the source."""
+
+_CELL = "\x1f"
+"""What stands before each cell of a table."""
 
 _SHOWN_ROW = regex.compile(r"[\n\x1e]\s*+(?=\S)")
 
@@ -61,7 +73,7 @@ def _show(text: str, budget: Budget) -> str | None:
     shown.read(source)
     joined = "".join(shown.parts)
     budget.spend(Cost.ROWS, _SHOWN_ROW.subn("", joined)[1])
-    rows = (" ".join(row.split()) for row in joined.splitlines())
+    rows = ("\t".join(map(_tidy, row.split(_CELL))).strip() for row in joined.splitlines())
     return regex.sub(r"\n{3,}", "\n\n", "\n".join(rows)).strip("\n")
 
 
@@ -70,10 +82,15 @@ def _cut_plain_tags(source: str) -> str:
 
     Parsing a tag takes forty times as long, and Word writes twenty of them a line.
     """
+    source = _ONE_IN_CELL.sub(r"\1\3", source)
     source = _ENDS_BLOCK.sub(2 * _BREAK, _OF_LOOKS.sub("", source))
     if _IS_LINED.search(source):
         return source
     return _BEGINS_BLOCK.sub(_BREAK, _IS_BLOCK.sub(3 * _BREAK, source))
+
+
+def _tidy(cell: str) -> str:
+    return " ".join(cell.split())
 
 
 def _direction(how: str | None) -> str:
@@ -128,6 +145,8 @@ class _Shown:
             self._hidden += 1
         if tag in _BREAKS:
             self.parts.append("\n")
+        if tag in _CELLS:
+            self.parts.append(_CELL)
         if regex.fullmatch(r"h[1-6]", tag):
             self.parts.append("# " if tag == "h1" else "## ")
         if tag == "voice":

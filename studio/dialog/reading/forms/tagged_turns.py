@@ -1,4 +1,4 @@
-"""Turns that tags begin: `[S1] … [S2] …`, `[alice] … [/alice]`, `<Person1> … </Person1>`."""
+"""Turns that tags begin: `[S1] … [S2] …`, `[alice] … [/alice]`, `<Person1> …`, `【花子】…`."""
 
 from __future__ import annotations
 
@@ -83,6 +83,21 @@ def _explain_named(source: Source) -> Explanation | None:
     return explain_rows(source, written, sum(row != "" for _, row in rows))
 
 
+_LENTICULAR = regex.compile(r"【(?P<name>[^【】:：|]{1,30})】[ \u3000]*(?P<text>\S.*)")
+
+
+def _explain_lenticular(source: Source) -> Explanation | None:
+    """`【花子】…`, as Japanese and Chinese scripts have it, where a name returns."""
+    found = [(row, _LENTICULAR.fullmatch(row[1])) for row in source.rows]
+    names = Counter(name_key(tag["name"]) for _, tag in found if tag)
+    if not names or names.total() == len(names):
+        return None
+    written = [
+        (row[0], f"[{tag['name'].strip()}] {tag['text']}") if tag else row for row, tag in found
+    ]
+    return explain_rows(source, written, names.total())
+
+
 def _is_performed(inside: str) -> bool:
     is_cue = inside.casefold().startswith(_CUES)
     return (
@@ -92,5 +107,6 @@ def _is_performed(inside: str) -> bool:
 
 FORMS = (
     Form("rows of several turns", 1.55, _explain_named, ("[",)),
+    Form("names in brackets", 1.6, _explain_lenticular, ("【",)),
     Form("turns between tags", 1.6, _explain, ("[", "<")),
 )

@@ -1,4 +1,4 @@
-"""Transcripts with times in their rows: Whisper's, lyrics (LRC), and YouTube's `.sbv`."""
+"""Transcripts with times in their rows: Whisper's, labels, lyrics (LRC), and YouTube's `.sbv`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,22 @@ from studio.dialog.reading.lexer import Source
 _TIMED_ROW = regex.compile(
     r"\[(?P<start>[\d:.,]{5,12})\s*(?:-->|-|–)\s*(?P<end>[\d:.,]{5,12})\]\s*(?P<text>.*)"
 )
+_LABEL = regex.compile(r"(?P<start>\d{1,6}\.\d{1,6})\t(?P<end>\d{1,6}\.\d{1,6})\t\s*(?P<text>.*)")
+_TIMES = r"(?P<start>[\d:.,]{5,12})\t\s*(?P<end>[\d:.,]{5,12})"
+_NAMED = regex.compile(
+    rf"(?:(?P<name>\p{{L}}[^\t]{{0,59}})\t\s*{_TIMES}|{_TIMES}\t\s*(?P<name>\p{{L}}[^\t]{{0,59}}))"
+    r"\t\s*(?P<text>.*)"
+)
 _LYRIC = regex.compile(r"\[(?P<start>\d{1,3}:\d{2}[.:]\d{2,3})\]\s*(?P<text>.*)")
 _SBV = regex.compile(r"(?P<start>\d+:\d{2}:\d{2}\.\d{3}),(?P<end>\d+:\d{2}:\d{2}\.\d{3})")
+_FORMS = (_SBV, _TIMED_ROW, _LYRIC, _LABEL, _NAMED)
 _LYRIC_TAG = regex.compile(r"\[[a-z]{2,6}:[^\]]*\]")
 _TAGS = "What a file of lyrics says about the song isn't spoken; it stands between the lines:"
 
 
 def _explain(source: Source) -> Explanation | None:
     first = next((row for _, row in source.filled if not _LYRIC_TAG.fullmatch(row)), "")
-    form = next((one for one in (_SBV, _TIMED_ROW, _LYRIC) if one.fullmatch(first)), None)
+    form = next((one for one in _FORMS if one.fullmatch(first)), None)
     if form is None:
         return None
     filled = [one for one in source.filled if not _LYRIC_TAG.fullmatch(one[1])]
@@ -45,10 +52,11 @@ def _cues(filled: list[Row], found: list[regex.Match[str] | None]) -> Iterator[C
     starts = [_milliseconds(one["start"]) for one in found if one]
     for idx, ((number, row), one) in enumerate(zip(filled, found, strict=True)):
         assert one is not None
-        given = one.groupdict().get("end")
+        given, name = one.groupdict().get("end"), one.groupdict().get("name")
         end = _milliseconds(given) if given else starts[min(idx + 1, len(starts) - 1)]
         if one["text"]:
-            yield Cue(number, row, starts[idx], end, ((number, one["text"]),))
+            text = f"{name}: {one['text']}" if name else one["text"]
+            yield Cue(number, row, starts[idx], end, ((number, text),))
 
 
 def _captions(rows: list[Row]) -> Iterator[Cue]:
@@ -68,7 +76,7 @@ def _captions(rows: list[Row]) -> Iterator[Cue]:
 def _milliseconds(written: str) -> int:
     """Of `1:02:03.5` or `02:03,50`."""
     parts = written.replace(",", ".").split(":")
-    if len(parts) == 1 or "." not in parts[-1]:
+    if "." not in parts[-1]:
         parts[-1] += ".0"
     seconds = 0.0
     for part in parts:
@@ -76,4 +84,4 @@ def _milliseconds(written: str) -> int:
     return round(seconds * 1000)
 
 
-FORMS = (Form("a transcript with times", 3.7, _explain, (":",), "srt", is_file=False),)
+FORMS = (Form("a transcript with times", 3.7, _explain, (":", "\t"), "srt", is_file=False),)
