@@ -51,8 +51,7 @@ def test_an_error(page, tmp_path):
     open_settings(page)
     page.set_input_files("#import-file", path)
     expect(page.locator(".notice[data-kind=error] .notice-text")).to_have_text(
-        f"„{path.name}“ ist ein PDF, keine Textdatei. Den Text in den Editor kopieren oder als "
-        "reinen Text speichern und das importieren."
+        f"„{path.name}“ ist beschädigt. Im Programm öffnen, aus dem es stammt, und neu speichern."
     )
 
 
