@@ -64,7 +64,8 @@ def test_an_imported_screenplay_is_the_same_and_is_named_by_its_title(page, writ
 
 
 SUBTITLES = (
-    "1\n00:00:00,500 --> 00:00:01,000\nIvo: Hush.\n\n2\n00:00:04,250 --> 00:00:05,000\nAnna: Who?\n"
+    "1\n00:00:00,500 --> 00:00:01,000\nIvo: Hush.\n\n"
+    "2\n00:00:04,250 --> 00:00:05,000\nAnna: Who?\n\n3\nodd --> time\nIvo: You.\n"
 )
 TIMED = "() => window.tableread.project.lines.map(({ kind, params }) => [kind, params?.start_s])"
 
@@ -73,14 +74,16 @@ def test_subtitles_keep_their_times_by_one_press(page, write):
     write("", 0)
     page.evaluate("() => document.activeElement.blur()")
     assert page.evaluate(PASTED, SUBTITLES)
-    expect(page.locator("#lines .line")).to_have_count(4)  # with the pauses between them
+    expect(page.locator("#lines .line")).to_have_count(5)  # with the pauses between them
     expect(page.locator(NARRATOR)).to_contain_text("These are subtitles.")
     page.locator(f"{NARRATOR} .notice-act").click()
-    expect(page.locator("#lines .line")).to_have_count(2)
-    assert page.evaluate(TIMED) == [["speech", 0.5], ["speech", 4.25]]
+    expect(page.locator("#lines .line")).to_have_count(3)
+    assert page.evaluate(TIMED) == [["speech", 0.5], ["speech", 4.25], ["speech", None]]
     saved(page)
     starts = "() => window.tableread.player.playlist.starts"
-    assert page.evaluate(starts) == [12_000, 102_000]
+    assert page.evaluate(starts)[:2] == [12_000, 102_000]
+    page.locator(".notice[data-notice='brought:The clipboard'] .notice-act").click()
+    expect(page.locator("#lines .line[aria-selected=true]")).to_contain_text("You.")
 
 
 def test_a_screenplay_pasted_into_the_script_leaves_the_script_around_it(page, write):

@@ -93,7 +93,7 @@ export class LineImport {
         quoted += about.quoted ?? 0;
         timed ||= about.timed ?? false;
         title ??= about.title ?? null;
-        noticeImportedFile({ name, notices }, (rows) => this.#lead(id, rows.map((row) => some[row].line_id)));
+        this.#tell(id, name, { lines: some, notices });
       } catch (error) {
         showError(t`Couldn’t import ${name}`, error);
       }
@@ -103,6 +103,11 @@ export class LineImport {
     if (!(await this.#put(lines, { id, rev, after, naming }))) return 0;
     this.#offer(sources, { unspoken, quoted, timed }, { id, rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
     return lines.length;
+  }
+
+  /** @param {string} id of the project they came to @param {string} name of what was read @param {Pick<ReadLines, "lines" | "notices">} read */
+  #tell(id, name, { lines, notices }) {
+    noticeImportedFile({ name, notices }, (rows) => this.#lead(id, rows.map((row) => lines[row].line_id)));
   }
 
   /** Select the lines of these that are still in the open project. @param {string} id of the project they came to */
@@ -130,7 +135,7 @@ export class LineImport {
       const read = await Promise.all(sources.map((source) => source.read(choice)));
       const lines = read.flatMap((one) => one.lines);
       const gone = lineIds.length ? [{ op: "delete", line_ids: lineIds }] : [];
-      await this.#put(lines, { id, rev, after, gone });
+      if (await this.#put(lines, { id, rev, after, gone })) sources.forEach(({ name }, at) => this.#tell(id, name, read[at]));
     } catch (error) {
       showError(t`Couldn’t read it again`, error);
     }
