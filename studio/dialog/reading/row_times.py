@@ -75,10 +75,11 @@ def cut_row_times(rows: list[Row], remarks: ImportNotices) -> list[Row]:
     if len(found) < _FEWEST and not any(_NAMED.match(row) for _, row in rows):
         return rows
     cut = list(rows)
+    stands_above = any(row and idx not in found for idx, (_, row) in enumerate(rows))
     for idx, rest in found.items():
         number = rows[idx][0]
         is_said = _NAMED.match(rest) is not None
-        is_headed = is_titled(rest) and not (rest.startswith("#") or is_said)
+        is_headed = stands_above and is_titled(rest) and not (rest.startswith("#") or is_said)
         cut[idx] = (number, f"## {rest}" if is_headed else rest)
         if is_said:
             remarks.add(_LEFT, number)

@@ -54,7 +54,12 @@ _IN_ANY_CASE = tuple(
 _DATED = regex.compile(
     rf"(?P<name>(?:\p{{Lu}}[\p{{L}}.'’-]*\s){{1,3}}){_CLOCK}(?P<text>)(?:\s?[AP]M)?"
 )
-_MESSAGES = (*_IN_ANY_CASE, _DATED)
+# As Teams copies it; a row of lyrics has no half of the day.
+_TEAMS = regex.compile(
+    rf"\[(?:{_BOTH}|\d{{1,2}}[:.]\d{{2}}\s?[AP]M)\]\s+"
+    r"(?P<name>\p{Lu}[\p{L}.'’-]*(?:\s[\p{L}.'’()-]+){0,4})(?P<text>)"
+)
+_MESSAGES = (*_IN_ANY_CASE, _DATED, _TEAMS)
 """Forms with a time in each message: a row without one continues the message above."""
 
 _ROWS = tuple(
@@ -63,6 +68,7 @@ _ROWS = tuple(
         rf"(?:[-*•‣·>]|\d{{1,4}}[.)])\s+{_NAME}[:：]\s+{_TEXT}",
         rf"{_WORD_NAME}\s+[-–—]\s+{_TEXT}",
         rf"{_WORD_NAME}:(?!//){_TEXT}",
+        rf"{_WORD_NAME}\s+(?:[-=]>|[→|=])\s+{_TEXT}",
         rf"(?!(?:speaker|character|name|role)\t){_WORD_NAME}\t\s*{_TEXT}",  # else a table
     )
 )
@@ -73,6 +79,10 @@ _FEW_ROWS = 3
 """In a longer list at least one name has to occur twice, or it is no dialog."""
 
 _BLANK = regex.compile(r"^[\s\p{Cf}]+")
+_SENT_TO = regex.compile(r"from\s+(?P<name>\S.*?)\s+to\s+\S.*", regex.IGNORECASE)
+_CALLED_SO = regex.compile(r"(?P<name>\p{Lu}[\p{Lu} .'’-]*?)\s*\((?P<how>[^()]{1,60})\)")
+"""A name in capitals with how it is said, as in a play."""
+
 _BEFORE_NAME = regex.compile(r"^(?:[~@]\s*|\+(?=\D))")
 _CHATS_OWN = regex.compile(
     r"""
@@ -269,10 +279,14 @@ def _line(number: int, row: str, form: regex.Pattern[str]) -> _Said | None:
     found = form.fullmatch(row)
     if found is None:
         return None
-    speaker = _BEFORE_NAME.sub("", found["name"]).strip()
+    speaker, text = _BEFORE_NAME.sub("", found["name"]).strip(), (found["text"] or "").strip()
+    if sent := _SENT_TO.fullmatch(speaker):
+        speaker = sent["name"]
+    if (called := _CALLED_SO.fullmatch(speaker)) and text:
+        speaker, text = called["name"], f"({called['how']}) {text}"
     if not speaker or len(speaker.split()) > _LONGEST_NAME_WORDS:
         return None
-    return _Said(speaker, (found["text"] or "").strip(), number)
+    return _Said(speaker, text, number)
 
 
 FORMS = (Form("a chat", 3.4, _explain),)
