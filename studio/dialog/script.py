@@ -108,6 +108,11 @@ _WHERE = regex.compile(
     regex.IGNORECASE,
 )
 
+_HOW_IN_HAN = word_set(
+    "笑 微笑 大笑 苦笑 冷笑 笑着 哭 大哭 哭着 怒 愤怒 生气 惊 惊讶 小声 低声 轻声 大声 喊 叹气 沉默"
+    " 画外音 内心 独白 笑って 泣いて 怒って 驚いて 小声で 大声で 心の声 ため息"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Header:
@@ -188,6 +193,8 @@ def split_extension(name: str) -> tuple[str, str]:
         where, comma, rest = found["how"].partition(",")
         if comma and rest.strip() and _WHERE.fullmatch(where.strip()):
             how = f"{write_direction(rest, is_first=True)} {how}".strip()
+        elif found["how"].strip() in _HOW_IN_HAN:
+            how = f"{write_direction(found['how'], is_first=True)} {how}".strip()
         elif is_direction(found["how"]) or begins_direction(found["how"]):
             how = f"({found['how'].strip()}) {how}".strip()
         elif not _WHERE.fullmatch(found["how"].strip()):

@@ -324,6 +324,7 @@ def test_from_a_file_of_others_it_is_left_out_with_a_remark(
     assert pitch == {
         "line_number": 3,
         "message": "“pitch” must be a number from -12 to 12. It is left out.",
+        "rows": [1],
     }
 
 

@@ -144,6 +144,7 @@ def _is_said(
         return ends or not after.lstrip()[:1].islower() or words.says(after)
     if (
         before[-1] in ":："
+        or (text[span[0]] in "「『" and before[-1] in "。！？")
         or after[:1] == "と"
         or words.says(after)
         or words.says(" ".join(before.split()[-3:]))

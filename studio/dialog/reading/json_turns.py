@@ -35,6 +35,7 @@ _LISTS = word_set(
 )
 _OTHER_KEYS = {
     **dict.fromkeys(("from", "voice_id", "author", "host", "sender", "user"), "speaker"),
+    **dict.fromkeys(("speakertag", "speaker_tag", "spk"), "speaker"),
     **dict.fromkeys(("value", "body", "display", "displaytext", "message", "utf8"), "text"),
     "input": "text",
 }
@@ -175,9 +176,12 @@ class _Turns:
             if whole := self.find_whole(held, key):
                 return whole
             found: list[Item] = []
+            last: list[Item] = []
             for one in held[:1] if key in _BEST_FIRST else held:
-                found += self.find_listed(one, key, depth - 1)
-                Budget().spend(Cost.LINES, len(found))
+                found += last
+                last = self.find_listed(one, key, depth - 1)
+                Budget().spend(Cost.LINES, len(found) + len(last))
+            found = last if _says_again(found, last) else found + last
             is_item = bool(held) and isinstance(held[0], dict) and len(held[0]) <= _MOST_KEYS
             return _join_short(found) if is_item and _layout(tuple(held[0])).is_recorded else found
         if not isinstance(held, dict) or not depth or not 0 < len(held) <= _MOST_KEYS:
@@ -364,6 +368,13 @@ def _count_words(turns: list[Item]) -> Counter[str]:
 
 def _are_alike(one: Counter[str], other: Counter[str]) -> bool:
     return (one & other).total() >= _ALIKE * max(one.total(), other.total())
+
+
+def _says_again(turns: list[Item], last: list[Item]) -> bool:
+    """Whether a list's last object has the words of all others, and says whose they are."""
+    if any("speaker_id" in one for one in turns) or not any("speaker_id" in one for one in last):
+        return False
+    return bool(turns) and _are_alike(_count_words(turns), _count_words(last))
 
 
 def _join_short(turns: list[Item]) -> list[Item]:
