@@ -19,6 +19,9 @@ from studio.errors import StorageFailed
 MAX_PACE = 1.3
 """How many times as fast a take is at most, where it wouldn't end in time otherwise."""
 
+_UNHEARD_SAMPLES = STUDIO_RATE_HZ // 100
+"""So much later nobody hears that a line begins."""
+
 _KNEE = np.float32(0.8)
 """From which level on a louder sound is bent."""
 
@@ -178,12 +181,12 @@ def lay_out(parts: Iterable[TimelinePart]) -> Timeline:
         start_s = part.start_s if isinstance(part, TakePart) else None
         if start_s is not None:
             start_sample = round(start_s * STUDIO_RATE_HZ)
-            if at_sample > start_sample and entries:
+            if entries[run:] and entries[-1].end_sample > start_sample + _UNHEARD_SAMPLES:
                 entries[run:] = _hasten(entries[run:], start_sample)
-                at_sample = entries[-1].end_sample
-            if at_sample > start_sample and entries:
-                late_s[entries[-1].segment_idx] = (at_sample - start_sample) / STUDIO_RATE_HZ
-            run, at_sample = len(entries), max(at_sample, start_sample)
+            end_sample = entries[-1].end_sample if entries else 0
+            if end_sample > start_sample + _UNHEARD_SAMPLES:
+                late_s[entries[-1].segment_idx] = (end_sample - start_sample) / STUDIO_RATE_HZ
+            run, at_sample = len(entries), max(end_sample, start_sample)
         entry = _place_part(part, at_sample, is_first=not entries)
         if isinstance(entry, FailedPart):
             skipped.append(entry)

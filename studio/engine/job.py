@@ -574,7 +574,8 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
 
     The segments of a voice are compared with each other once there are eight.
     """
-    late_s = _lay_out(job).late_s if job.spec.plan.starts_s and not job.n_open else {}
+    late = _lay_out(job).late_s.items() if job.spec.plan.starts_s and not job.n_open else ()
+    late_s = {job.records[idx].segment.line_idx: by_s for idx, by_s in late}
     usual = _build_baselines(job)
     left_samples: Counter[int] = Counter()  # by line, in its first segment
     for record in job.records:
@@ -588,8 +589,8 @@ def find_segment_issues(job: Job) -> tuple[SegmentIssues, ...]:
         duration_s = left_samples.pop(segment.line_idx, 0) / STUDIO_RATE_HZ
         if line := job.spec.plan.find_speech(segment.line_idx):
             doubts += check_max_duration(duration_s, line.params)
-        if segment.segment_idx in late_s:
-            doubts += (build_late_issue(late_s[segment.segment_idx]),)
+        if (by_s := late_s.pop(segment.line_idx, None)) is not None:
+            doubts += (build_late_issue(by_s),)
         if doubts:
             found.append(SegmentIssues(segment.segment_idx, segment.line_number, doubts))
     return tuple(found)

@@ -97,6 +97,21 @@ def test_what_ends_too_late_even_so_moves_what_follows_and_is_named(take):
     assert timeline.entries[2].start_s == 8.0
 
 
+def test_a_take_that_is_missing_leaves_its_time_to_others(take, tmp_path):
+    gone, second = tmp_path / "gone.wav", take(24_000)
+    parts = [starting(0, second, 0.0), starting(1, gone, 5.0), starting(2, second, 4.0)]
+    timeline = lay_out(parts)
+    assert [one.start_s for one in timeline.entries] == [0.0, 4.0]
+    assert [one.segment_idx for one in timeline.skipped] == [1]
+    assert timeline.late_s == {}
+
+
+def test_a_hundredth_of_a_second_makes_no_take_faster(take):
+    timeline = lay_out([starting(0, take(24_000), 0.0), starting(1, take(999), 0.99)])
+    assert [one.pace for one in timeline.entries] == [1.0, 1.0]
+    assert timeline.late_s == {}
+
+
 def test_spoken_faster_the_pitch_stays_and_the_length_is_exact(tmp_path):
     tone = np.sin(2 * np.pi * 440 * np.arange(48_000) / STUDIO_RATE_HZ).astype(np.float32)
     path = tmp_path / "tone.wav"
