@@ -35,6 +35,7 @@ def page(mortal, browser):
     """A window on a studio of its own, so that no other test is in the picture."""
     server = mortal()
     page = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light")
+    page.set_default_timeout(240_000)  # it makes 200 lines, on a machine that may be busy
     page.goto(server.url)
     page.wait_for_selector("body[data-tableread=ready]")
     yield page
