@@ -80,7 +80,7 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
         if section is not None:
             numbered, name = _select_section(numbered, section)
         views = [view for _, view in numbered]
-        timeline = _lay_out(session, numbered)
+        timeline = _lay_out(session, numbered, is_part=section is not None)
     if not any(entry.source for entry in timeline.entries):
         damaged = next((view.message for view in views if view.take is None and view.message), "")
         reason = damaged or "Nothing has been spoken yet, so there is nothing to save."
@@ -118,10 +118,15 @@ def build_scene(session: ProjectSession, section: str | None = None) -> Scene:
     )
 
 
-def _lay_out(session: ProjectSession, numbered: Sequence[tuple[int, LineView]]) -> Timeline:
+def _lay_out(
+    session: ProjectSession, numbered: Sequence[tuple[int, LineView]], *, is_part: bool = False
+) -> Timeline:
+    """The timeline of lines; that of a part of the scene begins with the first start in it."""
     lines = [view.line.to_dialog_line() for _, view in numbered]
     store, find_character = session.take_store, session.document.find_character
-    gaps_s, starts_s = session.document.gaps.find(lines), map(read_start, lines)
+    gaps_s, starts_s = session.document.gaps.find(lines), list(map(read_start, lines))
+    if is_part and (first_s := next((one for one in starts_s if one is not None), None)):
+        starts_s = [None if one is None else max(0.0, one - first_s) for one in starts_s]
     return lay_out(
         _build_part(store, idx, view, find_character(view.line.speaker), gap_s, start_s)
         for (idx, view), gap_s, start_s in zip(numbered, gaps_s, starts_s, strict=True)

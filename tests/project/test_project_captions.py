@@ -141,6 +141,16 @@ def test_subtitles_stand_where_they_did(studio: Studio, tmp_path: Path) -> None:
     assert np.any(heard[round(12 * rate_hz) :])
 
 
+def test_a_section_of_timed_lines_begins_at_once(studio: Studio) -> None:
+    script = "## A\n[Ida | start_s:1] Hm.\n## B\n[Ida | start_s:60] No.\n[Tom | start_s:64] Oh."
+    session = studio.projects.create("Scene", read_dialog_text(script).dialog)
+    rendered(session)
+    second = session.document.order[2]
+    entries = build_scene(session, second).timeline.entries
+    assert [one.start_s for one in entries] == [0.0, 4.0]
+    assert [one.start_s for one in build_scene(session).timeline.entries] == [1.0, 60.0, 64.0]
+
+
 def test_another_start_makes_no_take_old(studio: Studio) -> None:
     read = import_dialog(SUBTITLES.encode(), "scene.srt", ImportOptions(fit=True))
     session = studio.projects.create("Scene", read.dialog)
