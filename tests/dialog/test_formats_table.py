@@ -4,6 +4,7 @@ import pytest
 
 from studio.dialog.formats.dialog_file import (
     Format,
+    ImportOptions,
     export_dialog,
     import_dialog,
     read_dialog_text,
@@ -330,3 +331,79 @@ def test_a_number_beside_a_heading_of_a_screenplay_is_no_page() -> None:
         ("", "0"),
         ("INT. ROOM - DAY", None),
     ]
+
+
+SHEET = """Wieso,Wer denn so,Was gesagt wird
+hell,Anna,Guten Tag und so
+hell,Ben,Wie geht es dir
+dunkel,Anna,Mir geht es gut heute
+"""
+
+
+def columns_of(text: str, *chosen: str, name: str = "scene.csv"):
+    return import_dialog(text.encode(), name, ImportOptions(columns=chosen))
+
+
+def lines_of(imported):
+    return [(getattr(line, "speaker", None), line.text) for line in imported.dialog]
+
+
+def test_of_a_table_with_headings_that_nobody_knows_the_speaker_and_the_text_are_found() -> None:
+    read = columns_of(SHEET)
+    assert read.columns.headings == ("Wieso", "Wer denn so", "Was gesagt wird")
+    assert read.columns.roles == ("note", "speaker", "text")
+    assert read.columns.rows[2] == ("dunkel", "Anna", "Mir geht es gut heute")
+    assert lines_of(read)[:3] == [
+        ("Anna", "Guten Tag und so"),
+        (None, "Wieso: hell"),
+        ("Ben", "Wie geht es dir"),
+    ]
+    assert [one.message.split(";")[0] for one in read.notices[:2]] == [
+        "No column is headed as the text",
+        "No column is headed as the speaker",
+    ]
+
+
+def test_what_columns_are_read_as_can_be_chosen() -> None:
+    read = columns_of(SHEET, "speaker", "", "text")
+    assert lines_of(read) == [
+        ("hell", "Guten Tag und so"),
+        ("hell", "Wie geht es dir"),
+        ("dunkel", "Mir geht es gut heute"),
+    ]
+    assert read.columns.roles == ("speaker", "", "text")
+    assert not read.notices
+
+
+def test_a_chosen_translation_is_in_its_language() -> None:
+    read = columns_of("character,en,de\nAnna,Hello you.,Hallo du.\n", "speaker", "", "text")
+    assert [(line.text, line.language) for line in read.dialog] == [("Hallo du.", "de")]
+
+
+def test_a_chosen_column_keeps_its_unit() -> None:
+    text = "who,pause_ms,line\nAnna,500,Hello there.\nBen,,Hi.\n"
+    assert Silence(0.5) in columns_of(text, "speaker", "pause", "text").dialog.lines
+
+
+def test_of_a_table_without_headings_columns_can_be_exchanged() -> None:
+    text = "Hi there.;Anna\nNo.;Ben\nYes, I do.;Anna\n"
+    assert lines_of(columns_of(text, "text", "speaker"))[0] == ("Anna", "Hi there.")
+
+
+def test_another_number_of_columns_than_the_table_has_changes_nothing() -> None:
+    assert lines_of(columns_of(SHEET, "text", "speaker")) == lines_of(columns_of(SHEET))
+
+
+def test_a_speaker_and_a_text_alone_leave_no_choice() -> None:
+    assert read("speaker,text\nAnna,Hi.\n").columns is None
+    assert (
+        read(
+            ",".join(f"c{idx}" for idx in range(59)) + ",who,line\n" + "," * 59 + "Anna,Hi."
+        ).columns
+        is None
+    )
+
+
+def test_remarks_of_one_word_are_notes_and_no_setting() -> None:
+    imported = read("speaker,text,notes\nAnna,Hi.,loud\n")
+    assert [line.text for line in imported.dialog] == ["Hi.", "loud"]

@@ -485,7 +485,7 @@ def test_an_export_is_followed_and_fetched(client: httpx.Client) -> None:
 
 def test_lines_are_read_and_nothing_changes(client: httpx.Client) -> None:
     answer = client.post(f"{P}/lines", content=b"Ann: Oh.", params={"name": "a.txt"})
-    held = {"lines", "notices", "chat", "plain", "title", "unspoken", "quoted", "timed"}
+    held = {"lines", "notices", "chat", "plain", "title", "unspoken", "quoted", "timed", "columns"}
     assert answer.json().keys() == held
     [line] = answer.json()["lines"]
     assert line.keys() == {"line_id", "kind", "speaker", "text"}

@@ -275,3 +275,49 @@ def test_a_long_import_says_that_it_is_at_work(page, write, tmp_path):
     page.wait_for_function("id => window.tableread.project.id !== id", arg=former)
     expect(told).to_have_count(0)
     page.unroute("**/projects/import*")
+
+
+SHEET = """Ort,Figur,Fassung A,Fassung B
+Hof,Mara,Not this one here.,Come in out of the rain.
+Hof,Tom,Nor this one here.,I am wet through.
+Tor,Mara,And not this one.,Sit by the fire.
+"""
+
+
+def test_the_columns_of_a_table_are_chosen_over_its_rows_and_remembered(page, write):
+    write("Robin: Before.", 1)
+    sheet = ("sheet.csv", "text/csv", SHEET.encode())
+    drop(page, "#lines", sheet)
+    page.click("#bring-confirm [value=here]")
+    notice = page.locator(".notice[data-notice=narrator]")
+    notice.get_by_role("button", name="Choose columns").click()
+    menus = page.locator("#columns-head select")
+    assert [menu.input_value() for menu in menus.all()] == ["note", "speaker", "note", "text"]
+    rows = page.locator("#columns-rows tr")
+    assert rows.count() == 3
+    assert rows.nth(1).inner_text() == "Hof\tTom\tNor this one here.\tI am wet through."
+    assert violations(page, ["#columns"]) == []
+    menus.nth(2).select_option("text")
+    assert menus.nth(3).input_value() == "", "one column is the text"
+    menus.nth(0).select_option("direction")
+    page.click("#columns [value=read]")
+    read = [
+        "Before.",
+        "[direction: Hof] Not this one here.",
+        "[direction: Hof] Nor this one here.",
+        "[direction: Tor] And not this one.",
+    ]
+    expect(page.locator("#lines .line-text")).to_have_text(read)
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Control+z")
+    expect(page.locator("#lines .line-text")).to_have_text(["Before."])
+    drop(page, "#lines", sheet)
+    page.click("#bring-confirm [value=here]")
+    expect(page.locator("#lines .line-text")).to_have_text(read)
+    former = page.evaluate("() => window.tableread.project.id")
+    page.set_input_files(
+        "#import-file",
+        {"name": "sheet.csv", "mimeType": "text/csv", "buffer": SHEET.encode()},
+    )
+    page.wait_for_function("id => window.tableread.project.id !== id", arg=former)
+    expect(page.locator("#lines .line-text")).to_have_text(read[1:])

@@ -130,8 +130,11 @@ export const importProject = (file) =>
  * @param {import("./types").ReadingChoice} choice a narrator speaks action, headings and stage directions; "" leaves them out
  * @returns {Promise<ReadLines>}
  */
-export const readLines = (body, name = "", { narrator = "", fit = false } = {}) =>
-  json(`projects/lines?name=${part(name)}&narrator=${part(narrator)}&fit=${fit}`, { method: "POST", body });
+export function readLines(body, name = "", { narrator = "", fit = false, columns = [] } = {}) {
+  const roles = columns.map((role) => `&columns=${part(role)}`).join("");
+  return json(`projects/lines?name=${part(name)}&narrator=${part(narrator)}&fit=${fit}${roles}`, { method: "POST", body });
+}
+
 /** @param {object} place {line_id, heard, by}, `heard` the line at the play-head @param {boolean} last the page goes away @returns {Promise<{number: number}>} */
 export const savePosition = (id, place, last = false) =>
   json(projectPath(id, "/place"), { method: "PUT", body: place, keepalive: last });

@@ -114,6 +114,8 @@ export function announce(text) {
   setText(byId("live"), text);
 }
 
+/** @import { Columns } from "./types" */
+
 const SHOWN_NOTICES = 50;
 
 /** @typedef {{name: string, notices: import("./types").Notice[]}} ReadWith what was read, and what there is to say of it */
@@ -132,11 +134,12 @@ const NARRATOR = "Narrator";
 
 /**
  * Offer another reading of a text: by a narrator, who speaks what is left out otherwise, or what characters say in a
- * story; or with the times of subtitles.
- * @param {{unspoken?: number, quoted?: number, timed?: boolean}} about how many headings, actions and directions, how
- * many quotations, whether subtitles @param {(choice: import("./types").ReadingChoice) => void} read
+ * story; with the times of subtitles; or a table by other columns.
+ * @param {{unspoken?: number, quoted?: number, timed?: boolean, columns?: Columns | null}} about how many headings,
+ * actions and directions, how many quotations, whether subtitles, the columns of a table
+ * @param {(choice: import("./types").ReadingChoice & {ask?: Columns}) => void} read
  */
-export function offerReading({ unspoken = 0, quoted = 0, timed = false }, read) {
+export function offerReading({ unspoken = 0, quoted = 0, timed = false, columns = null }, read) {
   const offer = (title, text, label, choice) => {
     const press = () => {
       showNotice("narrator");
@@ -148,6 +151,7 @@ export function offerReading({ unspoken = 0, quoted = 0, timed = false }, read) 
   const left = formatCount(unspoken, "heading, action or direction", "headings, actions and directions");
   if (timed) offer(t`These are subtitles.`, t`Each line can begin when its subtitle does.`, t`Keep their times`, { fit: true });
   else if (quoted) offer(t`${formatCount(quoted, "quotation")} read by characters.`, t`One narrator can read all of it.`, t`Read by one narrator`, narrator);
+  else if (columns) offer(t`This is a table.`, t`Each column can be read as something else.`, t`Choose columns`, { ask: columns });
   else offer(t`${left} not spoken.`, unspoken ? t`A narrator can read them.` : null, t`Add a narrator`, narrator);
 }
 

@@ -255,6 +255,7 @@ export interface ProjectBody extends Omit<ProjectMeta, "order"> {
   quoted?: number;
   /** Whether it was subtitles, whose times can be kept. */
   timed?: boolean;
+  columns?: Columns | null;
   /** Why the project can't be saved now. */
   storage: string | null;
   job: Job | null;
@@ -769,6 +770,15 @@ export interface ReadLines {
   quoted?: number;
   /** Whether it was subtitles, whose times can be kept. */
   timed?: boolean;
+  /** How the columns of a table were read. */
+  columns?: Columns | null;
+}
+
+/** The columns of a table: their headings, what they are read as ("" for not), and the first rows. */
+export interface Columns {
+  headings: string[];
+  roles: string[];
+  rows: string[][];
 }
 
 /** How a text is read, where there is a choice. */
@@ -777,6 +787,8 @@ export interface ReadingChoice {
   narrator?: string;
   /** Lines begin when the text says. */
   fit?: boolean;
+  /** What each column of a table is read as. */
+  columns?: string[];
 }
 
 /** A stage direction in a line's text; `note` says how the voice follows it, or that it doesn't. */

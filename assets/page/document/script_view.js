@@ -42,7 +42,7 @@ async function readAsLines(area, [from, text], brought) {
   const script = replaceRange(area, [from, from + text.length], serializeLines(lines));
   offerBack(area, lines, chat ? t`a chat` : t`a script`);
   noticeImportedFile({ name: t`The clipboard`, notices });
-  offerReading(read, async (choice) => {
+  offerReading({ ...read, columns: null }, async (choice) => {
     const again = await api.readLines(new Blob([text]), "", choice);
     const to = from + script.length;
     // What was typed there since stays as it is.

@@ -7,6 +7,7 @@ import { announce, noticeImportedFile, offerReading, showDone, showError } from 
 import { t } from "../core/texts.js";
 import { namingOps } from "../document/naming.js";
 import { serializeLines } from "../document/script_text.js";
+import { chooseColumns, recallColumns } from "./columns.js";
 
 /** @import { NewLine, Parts, ReadingChoice, ReadLines } from "../core/types" */
 
@@ -51,7 +52,7 @@ export class LineImport {
    * @returns {Promise<number>} how many lines came
    */
   text(text, after) {
-    const source = { name: CLIPBOARD, read: (choice) => api.readLines(new Blob([text]), "", choice) };
+    const source = sourceOf(new Blob([text]), CLIPBOARD);
     const bring = async () => {
       const lines = await this.#lines([source], after);
       if (lines) announce(t`${formatCount(lines, "line")} pasted.`);
@@ -64,16 +65,19 @@ export class LineImport {
 
   /** Insert the lines of files. @param {File[]} files @returns {Promise<number>} how many came */
   async files(files) {
-    const lines = await this.#lines(files.map(sourceOf));
+    const lines = await this.#lines(files.map((file) => sourceOf(file, file.name)));
     const undo = { label: t`Undo`, press: () => this.#commands.travel("undo") };
     if (lines) showDone(t`${formatCount(lines, "line")} inserted.`, undo);
     return lines;
   }
 
-  /** The open project was made of a file: offer to read it in another way. @param {File} file @param {{unspoken?: number, quoted?: number, timed?: boolean}} about */
+  /** The open project was made of a file: offer to read it in another way. @param {File} file @param {Partial<ReadLines>} about */
   offerReading(file, about) {
     const { id, rev, view } = this.#project;
-    this.#offer([sourceOf(file)], about, { id, rev, after: null, put: [...view.order] });
+    const [sources, place] = [[sourceOf(file, file.name)], { id, rev, after: null, put: [...view.order] }];
+    const columns = recallColumns(about.columns);
+    if (columns) this.#readAgain(sources, { columns }, place);
+    else this.#offer(sources, about, place);
   }
 
   /**
@@ -84,7 +88,7 @@ export class LineImport {
     const { id, rev, view } = this.#project;
     const isNew = !view.order.length;
     const lines = [];
-    let [unspoken, quoted, timed, title] = [0, 0, false, null];
+    let [unspoken, quoted, timed, title, columns] = [0, 0, false, null, null];
     for (const { name, read } of sources) {
       try {
         const { lines: some, notices, ...about } = await read();
@@ -92,6 +96,7 @@ export class LineImport {
         unspoken += about.unspoken ?? 0;
         quoted += about.quoted ?? 0;
         timed ||= about.timed ?? false;
+        if (sources.length === 1) columns = about.columns ?? null;
         title ??= about.title ?? null;
         this.#tell(id, name, { lines: some, notices });
       } catch (error) {
@@ -101,7 +106,7 @@ export class LineImport {
     if (!lines.length) return 0;
     const naming = isNew ? namingOps(view.name, { title, lines, file: sources[0].file }) : [];
     if (!(await this.#put(lines, { id, rev, after, naming }))) return 0;
-    this.#offer(sources, { unspoken, quoted, timed }, { id, rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
+    this.#offer(sources, { unspoken, quoted, timed, columns }, { id, rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
     return lines.length;
   }
 
@@ -124,7 +129,11 @@ export class LineImport {
 
   /** @param {Source[]} sources */
   #offer(sources, about, place) {
-    offerReading(about, (choice) => this.#readAgain(sources, choice, place));
+    offerReading(about, async (asked) => {
+      const choice = await chooseColumns(asked);
+      if (choice) await this.#readAgain(sources, choice, place);
+      else this.#offer(sources, about, place);
+    });
   }
 
   /** Read the sources again in another way, in place of the lines that were put, as one step. */
@@ -135,7 +144,10 @@ export class LineImport {
       const read = await Promise.all(sources.map((source) => source.read(choice)));
       const lines = read.flatMap((one) => one.lines);
       const gone = lineIds.length ? [{ op: "delete", line_ids: lineIds }] : [];
-      if (await this.#put(lines, { id, rev, after, gone })) sources.forEach(({ name }, at) => this.#tell(id, name, read[at]));
+      if (!(await this.#put(lines, { id, rev, after, gone }))) return;
+      sources.forEach(({ name }, at) => this.#tell(id, name, read[at]));
+      const { columns } = read[0];
+      if (choice.columns && columns) this.#offer(sources, { columns }, { id, rev: this.#project.rev, after, put: lines.map(({ line_id: lineId }) => lineId) });
     } catch (error) {
       showError(t`Couldn’t read it again`, error);
     }
@@ -178,9 +190,16 @@ export class LineImport {
   }
 }
 
-/** @param {File} file @returns {Source} */
-function sourceOf(file) {
-  return { name: file.name, file: file.name, read: (choice) => api.readLines(file, file.name, choice) };
+/** @param {Blob} body @param {string} name @returns {Source} read by the columns chosen last for such a table, unless there is another choice */
+function sourceOf(body, name) {
+  const file = body instanceof File ? name : undefined;
+  const read = (choice) => api.readLines(body, file ?? "", choice);
+  const once = async () => {
+    const plain = await read();
+    const columns = recallColumns(plain.columns);
+    return columns ? read({ columns }) : plain;
+  };
+  return { name, file, read: (choice) => (choice ? read(choice) : once()) };
 }
 
 /** Whether the browser's own clipboard is meant; on a focused button it has no use. */

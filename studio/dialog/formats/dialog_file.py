@@ -23,7 +23,7 @@ from studio.dialog.reading.fountain import read_own_fountain, write_fountain
 from studio.dialog.reading.lexer import Source
 from studio.dialog.reading.row_kinds import may_be_title, plain_title
 from studio.dialog.reading.row_marks import SIGNS, has_marks
-from studio.dialog.reading.tables import write_table
+from studio.dialog.reading.tables import Columns, write_table
 from studio.dialog.reading_limits import limited_reading
 from studio.dialog.script import read_own_script, write_script
 from studio.errors import ScriptError
@@ -88,10 +88,12 @@ class ImportOptions:
     `narrator` speaks action, headings and stage directions, which are left out with None, and all
     of a story; with None it has a voice for each who says quotations.
     `fit` keeps the times of subtitles: each line says when it begins, and there are no pauses.
+    `columns` says what each column of a table is read as, in the values of `Columns.roles`.
     """
 
     narrator: str | None = None
     fit: bool = False
+    columns: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ class Imported:
         chat: Whether it was a chat or a list, which its notice says.
         quoted: How many quotations of a story characters say, which a narrator could read.
         timed: Whether it was subtitles, whose times can be kept.
+        columns: How the columns of a table were read; None for other text.
     """
 
     dialog: Dialog
@@ -117,6 +120,7 @@ class Imported:
     chat: bool = False
     quoted: int = 0
     timed: bool = False
+    columns: Columns | None = None
 
 
 DEFAULT_IMPORT = ImportOptions()
@@ -148,7 +152,9 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = DEFAULT_
     if own is not None:
         together = tuple(find_together(own.dialog))
         return replace(own, notices=remarks.notices() + own.notices + together)
-    source = Source(text, promised, narrator=options.narrator, fit=options.fit)
+    source = Source(
+        text, promised, narrator=options.narrator, fit=options.fit, columns=options.columns
+    )
     claim = find_claim(source, list_forms(), remarks)
     read = claim.read(remarks)
     found = Format(read.format)
@@ -159,6 +165,7 @@ def import_dialog(data: bytes, file_name: str, options: ImportOptions = DEFAULT_
     return Imported(
         remarks.weave(read.parsed.dialog), notices, found,
         _shorten_title(read.title), read.unspoken, read.chat, read.quoted, read.timed,
+        read.columns,
     )  # fmt: skip
 
 

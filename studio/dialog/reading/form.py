@@ -11,6 +11,7 @@ from importlib import import_module
 from studio.dialog.model import ParsedScript
 from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.lexer import Source
+from studio.dialog.reading.tables import Columns
 from studio.dialog.reading_limits import check_reading
 
 _WHOLE = 0.9
@@ -33,6 +34,7 @@ class Read:
         chat: Whether it was a chat or a list of who says what.
         quoted: How many quotations of a story characters say, which a narrator could read.
         timed: Whether it was subtitles, whose times can be kept.
+        columns: How the columns of a table were read; None for other text.
     """
 
     parsed: ParsedScript
@@ -43,6 +45,7 @@ class Read:
     chat: bool = False
     quoted: int = 0
     timed: bool = False
+    columns: Columns | None = None
 
 
 @dataclass(frozen=True, slots=True)

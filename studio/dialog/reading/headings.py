@@ -151,8 +151,13 @@ def assign(headings: list[str], numeric: Container[int] = ()) -> dict[Role, int]
 
 def list_languages(headings: list[str]) -> dict[int, str]:
     """The languages that columns are headed with, as those of translations, by column."""
-    codes = {column: code_of(heading.strip()) for column, heading in enumerate(headings)}
-    return {column: code for column, code in codes.items() if _LANGUAGE.fullmatch(code)}
+    found = {column: heading for column, heading in enumerate(headings) if is_language(heading)}
+    return {column: code_of(heading.strip()) for column, heading in found.items()}
+
+
+def is_language(heading: str) -> bool:
+    """Whether a column is headed with a language, as one of translations is."""
+    return _LANGUAGE.fullmatch(code_of(heading.strip())) is not None
 
 
 def plain_heading(heading: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -129,13 +129,20 @@ class Source:
     """
 
     def __init__(
-        self, text: str, suffix: str | None, *, narrator: str | None, fit: bool = False
+        self,
+        text: str,
+        suffix: str | None,
+        *,
+        narrator: str | None,
+        fit: bool = False,
+        columns: Sequence[str] = (),
     ) -> None:
         self.text = text
         self.budget = Budget()
         self.suffix = suffix
         self.narrator = narrator
         self.fit = fit
+        self.columns = columns
         self.names = Names()
         self.notices = ImportNotices()
 
@@ -145,7 +152,7 @@ class Source:
 
     def of(self, text: str) -> Source:
         """Another text that was inside of this one, such as that which a page shows."""
-        held = Source(text, None, narrator=self.narrator, fit=self.fit)
+        held = Source(text, None, narrator=self.narrator, fit=self.fit, columns=self.columns)
         held.budget = self.budget.deeper()
         return held
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -43,6 +43,7 @@ from studio.dialog.reading.headings import (
     PARAM_PREFIX,
     Role,
     assign,
+    is_language,
     is_noted,
     list_languages,
     plain_heading,
@@ -69,6 +70,27 @@ class Row:
 
     line_number: int
     cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the columns of a table are read as, for somebody who may correct it.
+
+    Attributes:
+        headings: As they stand in the file; of a table without headings, those that are assumed.
+        roles: Values of `Role`, `NOTE` or `SETTING` for each column; "" for one that isn't read.
+        rows: The first of those below the headings; each cell is cut.
+    """
+
+    headings: tuple[str, ...]
+    roles: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+MOST_SHOWN = 60
+"""Columns of a table that somebody may choose what they are read as."""
+NOTE, SETTING = "note", "setting"
+"""What a column is read as beside the roles: remarks between the lines, a setting of the voice."""
 
 
 def delimiter_of(text: str) -> str | None:
@@ -207,6 +229,9 @@ _IS_WORD = regex.compile(r"(?!(?:true|false)$)\p{L}", regex.IGNORECASE)
 _NUMBER = regex.compile(r"#?\d[\d.,:]*")
 _HOW = "Name the columns in the first row, such as speaker,text"
 _GUESSED = "No column is headed as the text; “{}” is read as that. Head another one “text”."
+_GUESSED_NAMES = (
+    "No column is headed as the speaker; “{}” is read as that. Head another one “speaker”."
+)
 _FEWEST_WORDS = 2
 _NO_SETTINGS = word_set(
     "scene shot status state priority level sfx music sound location context confidence score"
@@ -218,6 +243,8 @@ _NO_SETTINGS = word_set(
 OWN = {Role.ID: LINE_ID, Role.FILE: FILE_NAME, Role.MAX_DURATION: MAX_DURATION}
 """The settings that hold what a line has in another program."""
 
+_SHOWN_ROWS, _SHOWN_CHARS = 10, 100
+_IGNORED_HEADING, _NOTES_HEADING = "row", "notes"
 _UNTIMED = "The times of the lines can't be read here; the lines follow each other."
 _LEFT_COLUMN = "The column “{}” is left out."
 _WHOLE = regex.compile(r"0|[1-9]\d{0,17}", regex.ASCII)
@@ -239,13 +266,20 @@ _QUOTED = 'Anna,"Yes, I know."'
 _NOTHING = f"The table holds no lines. {_HOW}, and write one line of the dialog in each row."
 
 
-def read_table(text: str, remarks: ImportNotices, *, fit: bool) -> ParsedScript:
+def read_table(
+    text: str, remarks: ImportNotices, *, fit: bool, chosen: Sequence[str] = ()
+) -> tuple[ParsedScript, Columns | None]:
     """Read a table with one line of the dialog in each row.
 
     Args:
         text: The whole file; its delimiter is detected.
         remarks: Gets notices of what is left out.
         fit: Whether lines with times say when they begin, instead of the pauses between them.
+        chosen: What each column is read as, instead of what its heading says; see `Columns.roles`.
+
+    Returns:
+        The dialog, and how the columns were read: None where nothing but the speaker and the text
+        is headed, and for more columns than somebody would look at.
 
     Raises:
         ScriptError: There is no column of texts, or a cell is invalid.
@@ -255,19 +289,36 @@ def read_table(text: str, remarks: ImportNotices, *, fit: bool) -> ParsedScript:
     rows = list(read_rows(text, delimiter, remarks))
     if not rows:
         raise ScriptError(_NOTHING)
-    headings = _read_headings(rows, remarks, are_known=known is not None)
+    written = _read_headings(rows, remarks, are_known=known is not None)
+    if len(chosen) != len(written):
+        chosen = ()
+    headings = list(map(_choose, written, chosen)) if chosen else written
     # A countdown that was exported from here has a text of numbers.
-    is_ours = known is not None and tuple(headings[:2]) == _ALWAYS
-    numeric = () if is_ours else _find_numeric(rows)
+    is_ours = known is not None and tuple(written[:2]) == _ALWAYS
+    numeric = () if is_ours or chosen else _find_numeric(rows)
     columns = assign(headings, numeric)
     if Role.TEXT not in columns:
         columns |= _guess_text(headings, rows, remarks)
+    if Role.SPEAKER not in columns and not chosen:
+        columns |= _guess_speaker(headings, rows, columns.get(Role.TEXT), remarks)
     if Role.TEXT not in columns:
         raise ScriptError(f"No column is headed as the text. {_HOW}.", line=1)
     table = _Table(headings, columns, delimiter, remarks, fit)
     table.add_all(rows)
     found = table.builder.finish(nothing_found=_NOTHING)
-    return found if is_ours else leave_counts(found)
+    read = None
+    if (known is None or tuple(written) != _ALWAYS) and len(written) <= MOST_SHOWN:
+        cells = (row.cells[: len(written)] for row in rows[:_SHOWN_ROWS])
+        shown = tuple(tuple(cell[:_SHOWN_CHARS] for cell in row) for row in cells)
+        read = Columns(tuple(written), table.list_roles(), shown)
+    return (found if is_ours else leave_counts(found)), read
+
+
+def _choose(heading: str, role: str) -> str:
+    """The heading that a column is read as; one that has the chosen role stays, for its unit."""
+    if role == SETTING or role_of(heading) == role or (role == Role.TEXT and is_language(heading)):
+        return heading
+    return {"": _IGNORED_HEADING, NOTE: _NOTES_HEADING}.get(role, role)
 
 
 def leave_counts(read: ParsedScript) -> ParsedScript:
@@ -341,6 +392,27 @@ def _guess_text(headings: list[str], rows: list[Row], remarks: ImportNotices) ->
     return {Role.TEXT: wordy[-1]}
 
 
+def _guess_speaker(
+    headings: list[str], rows: list[Row], text: int | None, remarks: ImportNotices
+) -> dict[Role, int]:
+    """The first unknown column whose cells are names that return; better in capital letters."""
+    found = {}
+    for column, heading in enumerate(headings):
+        if column != text and role_of(heading) is None and not is_noted(heading):
+            names = ["".join(row.cells[column : column + 1]).strip() for row in rows]
+            if len(set(names)) < len(names) and all(map(_is_name, names)):
+                found[column] = any(name[0].islower() for name in names)
+    if not found:
+        return {}
+    column = min(found, key=lambda column: (found[column], column))
+    remarks.add(_GUESSED_NAMES.format(headings[column][:40]), 1)
+    return {Role.SPEAKER: column}
+
+
+def _is_name(cell: str) -> bool:
+    return 0 < len(cell.split()) <= _MOST_NAME_WORDS and _WORDS.search(cell) is not None
+
+
 def _read_headings(rows: list[Row], remarks: ImportNotices, *, are_known: bool) -> list[str]:
     """Take the headings out of the rows; those it would have, if the first row is a line itself."""
     first = rows[0]
@@ -350,9 +422,12 @@ def _read_headings(rows: list[Row], remarks: ImportNotices, *, are_known: bool) 
         return [cell.strip() for cell in first.cells]
     implied = None if are_known or roles else _IMPLIED.get(len(first.cells))
     if implied is None or (len(implied) > 2 and not _are_numbered(rows)):
-        raise ScriptError(f"No column is headed as the text. {_HOW}.", line=first.line_number)
+        if not all(map(_is_name, first.cells)) or len(rows) == 1:
+            raise ScriptError(f"No column is headed as the text. {_HOW}.", line=first.line_number)
+        del rows[0]
+        return [cell.strip() for cell in first.cells]
     remarks.add(_HEADLESS[len(implied)], first.line_number)
-    return list(implied)
+    return list(map(str, implied))
 
 
 def _are_numbered(rows: list[Row]) -> bool:
@@ -381,6 +456,7 @@ class _Table:
         self._fit = fit
         self._times_s: dict[int, tuple[float, float]] = {}
         self._end_s: float | None = None
+        self._params: dict[int, str] = {}
         self._noted: dict[int, str] = {}  # what a note of a column begins with
         self._remarks = remarks
         languages = list_languages(headings)
@@ -395,7 +471,7 @@ class _Table:
         kept = [self._fit_row(row) for row in rows]
         self._find_recordings(kept)
         self._times_s = self._read_times(kept)
-        params = self._find_param_columns(kept)
+        self._params = params = self._find_param_columns(kept)
         for row in kept:
             with with_place(row.line_number):
                 self._add(row, params)
@@ -435,10 +511,10 @@ class _Table:
             # Beside the column of the speakers, one of voices says what theirs are called.
             is_voice = heading.casefold() == VOICE and self._columns.get(Role.SPEAKER) != column
             key = VOICE if is_voice else heading.removeprefix(PARAM_PREFIX).strip()
-            is_known = column in {self._columns[Role.TEXT], *self._translations}
+            is_known = column in {*self._columns.values(), *self._translations}
             if is_known or (role_of(heading) is not None and not is_voice):
                 continue
-            is_setting = plain_heading(heading) not in _NO_SETTINGS
+            is_setting = plain_heading(heading) not in _NO_SETTINGS and not is_noted(heading)
             is_setting = is_setting and _is_key(key) and all(map(_VALUE.fullmatch, cells))
             # Engines' own settings are in small letters; what a sheet says in words is a remark.
             is_setting &= heading.islower() or not any(map(_IS_WORD.match, cells))
@@ -452,6 +528,12 @@ class _Table:
             else:
                 self._remarks.add(_LEFT_COLUMN.format(heading[:40]), 1)
         return found
+
+    def list_roles(self) -> tuple[str, ...]:
+        """What each column was read as; see `Columns.roles`."""
+        roles = dict.fromkeys(self._noted, NOTE) | dict.fromkeys(self._params, SETTING)
+        roles |= {column: str(role) for role, column in self._columns.items()}
+        return tuple(roles.get(column, "") for column in range(len(self._headings)))
 
     def _add(self, row: Row, params: dict[int, str]) -> None:
         number = row.line_number

@@ -205,6 +205,7 @@ def _create_project(
         "unspoken": imported.unspoken,
         "quoted": imported.quoted,
         "timed": imported.timed,
+        "columns": imported.columns and asdict(imported.columns),
     }
     return json_response(body | offered, 201)
 

@@ -16,6 +16,7 @@ from studio.audio.clip import STUDIO_RATE_HZ
 from studio.dialog.documents.reading import MAX_DOCUMENT_BYTES
 from studio.dialog.formats.dialog_file import ImportOptions, import_dialog, read_dialog_text
 from studio.dialog.model import MAX_NAME_CHARS, Dialog, Speech
+from studio.dialog.reading.tables import MOST_SHOWN
 from studio.dialog.script import parse_script
 from studio.errors import FileDamaged, NameRejected, NotFound, ScriptError
 from studio.project.document import encode_line
@@ -340,15 +341,17 @@ async def read_lines(
     name: Annotated[str, Query(max_length=1_000)] = "",
     narrator: Annotated[str, Query(max_length=MAX_NAME_CHARS)] = "",
     fit: bool = False,
+    columns: Annotated[list[str] | None, Query(max_length=MOST_SHOWN)] = None,
 ) -> Response:
     """Read a file, or pasted text if there is no name, as new lines; no project changes.
 
     The body is the file itself, whatever its content type. `narrator` is the name that speaks
-    action, headings and stage directions, and all of a story; `fit` keeps the times of subtitles.
-    The response has the text's title, how much of it only a narrator would read, how many
-    quotations of a story characters say, whether it is subtitles, a chat, and a plain script.
+    action, headings and stage directions, and all of a story; `fit` keeps the times of subtitles;
+    `columns` says what each column of a table is read as. The response has the text's title, how
+    much of it only a narrator would read, how many quotations of a story characters say, whether it
+    is subtitles, a chat, and a plain script, and the first rows of a table.
     """
-    options = ImportOptions(narrator or None, fit)
+    options = ImportOptions(narrator or None, fit, columns or ())
     return await asyncio.to_thread(_read, studio, await request.body(), name, options)
 
 
@@ -380,6 +383,7 @@ def _read(studio: Studio, data: bytes, name: str, options: ImportOptions) -> Res
         "unspoken": read.unspoken,
         "quoted": read.quoted,
         "timed": read.timed,
+        "columns": read.columns and asdict(read.columns),
     }
     return json_response(body)
 

@@ -52,7 +52,8 @@ def _explain_table(source: Source) -> Explanation | None:
     format_ = "tsv" if source.delimiter == "\t" else "csv"
 
     def read(remarks: ImportNotices) -> Read:
-        return Read(read_table(source.text, remarks, fit=source.fit), format=format_)
+        parsed, columns = read_table(source.text, remarks, fit=source.fit, chosen=source.columns)
+        return Read(parsed, format=format_, columns=columns)
 
     return Explanation(read)
 

@@ -49,7 +49,8 @@ def _explain(source: Source) -> Explanation | None:
         for number, row in left:
             remarks.set_aside(PREFACE_NOTICE, number, row)
         table = _write_tabs(rows, rule, inside, remarks)
-        return Read(read_table(table, remarks, fit=source.fit), title)
+        parsed, columns = read_table(table, remarks, fit=source.fit, chosen=source.columns)
+        return Read(parsed, title, columns=columns)
 
     return Explanation(read)
 
