@@ -73,6 +73,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (item.path in driving, order[item.path]))
 
 
+def _nightly() -> frozenset[str]:
+    """Tests by node, the last parameters too, that `tests/nightly.txt` leaves to the night."""
+    lines = Path(__file__).with_name("nightly.txt").read_text("utf-8").splitlines()
+    return frozenset(line for line in lines if line and not line.startswith("#"))
+
+
+_NIGHTLY = _nightly()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what `tests/nightly.txt` names: a test, or what it does with some parameters."""
+    if not _NIGHTLY.isdisjoint((item.nodeid, item.nodeid.partition("[")[0])):
+        item.add_marker("cost")
+
+
 _MODULE_MARKS = re.compile(r"^pytestmark = (\[[^]]*]|.*)", re.MULTILINE)
 
 

@@ -227,7 +227,7 @@ def workflow() -> dict:
     return yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("name", ["audit", "ci"])
+@pytest.mark.parametrize("name", ["audit", "ci", "nightly"])
 def test_a_workflow_may_only_read_and_names_the_commits_of_its_actions(name: str) -> None:
     read = yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text("utf-8"))
     assert read["permissions"] == {"contents": "read"}

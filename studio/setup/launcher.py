@@ -95,7 +95,8 @@ _MADE_VENV_S = "TABLEREAD_MADE_VENV_S"
 
 # By file, so that the fixtures of a module are built once, in one worker.
 WHOLE_SUITE = ("-n", "2", "--dist", "loadfile")
-FAST_SUITE = (*WHOLE_SUITE, "-m", "not browser and not models and not slow and not campaign")
+_NIGHTLY = "not campaign and not cost"
+FAST_SUITE = (*WHOLE_SUITE, "-m", f"not browser and not models and not slow and {_NIGHTLY}")
 
 LINT = (
     ("ruff", "check", "."),

@@ -28,7 +28,8 @@ LIBRARIES = (
     *("prometheus_client", "psutil", "pydantic_settings", "pytest_asyncio.plugin"),
     *("pytest_timeout", "regex", "sentencex", "soundfile", "soxr", "tenacity", "uvicorn"),
 )
-QUICK, ANY = "not browser and not models and not gpu and not campaign", "not gpu and not campaign"
+ANY = "not gpu and not campaign and not cost"
+QUICK = f"not browser and not models and {ANY}"
 _ARGUMENTS = ("-q", "-pno:cacheprovider", "-pno:xdist", "--no-header", "--timeout=120")
 SURVIVED, KILLED, TIMED_OUT = "survived", "killed", "timed out"
 NO_TESTS = int(pytest.ExitCode.NO_TESTS_COLLECTED)

@@ -33,7 +33,7 @@ def test_fast_needs_no_browser_and_no_models(runs, monkeypatch):
     monkeypatch.setattr(launcher, "find_nginx", lambda: pytest.fail("it looked for one"))
     monkeypatch.setattr(launcher, "install_debian", lambda *_: pytest.fail("it installed one"))
     assert _run("test", "--fast", "tests/dialog") == 0
-    marks = "not browser and not models and not slow and not campaign"
+    marks = "not browser and not models and not slow and not campaign and not cost"
     suite = ["-m", "pytest", "-n", "2", "--dist", "loadfile", "-m", marks]
     assert runs == [[*suite, "tests/dialog"]]
 
@@ -60,5 +60,12 @@ def test_the_marks_that_fast_leaves_out_exist():
         text=True,
         check=True,
     )
-    for mark in ("browser", "models", "slow", "campaign"):
+    for mark in ("browser", "models", "slow", "cost", "campaign"):
         assert f"@pytest.mark.{mark}:" in done.stdout
+
+
+def test_what_is_left_to_the_night_is_there() -> None:
+    lines = (REPO / "tests/nightly.txt").read_text("utf-8").splitlines()
+    for node in (line for line in lines if line and not line.startswith("#")):
+        path, *_, name = node.partition("[")[0].split("::")
+        assert f"def {name}(" in (REPO / path).read_text("utf-8"), node
