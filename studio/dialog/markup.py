@@ -14,7 +14,7 @@ import regex
 
 from studio.dialog.directions import begins_direction, is_direction, write_direction
 from studio.dialog.model import MAX_LINES
-from studio.errors import ScriptError
+from studio.dialog.reading_limits import Budget, Cost
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -30,9 +30,7 @@ _MASK = "\ue000"
 _NOT_IN_LINES = ("entity", "escape", "autolink", "html_inline", "image", "linkify", "newline")
 _MOST_MARKED_CHARS = 20_000
 _MARKED_BEGINNING = 1_000
-_MOST_MARKS = 200_000
-"""Of emphasis that isn't nested: a script of 20,000 lines may have five signs of it in each."""
-_MOST_NESTED_MARKS = 60_000
+_FEW_MARKS = 60_000
 _MARKS_OF_LINK = 5
 
 _BLOCKS = regex.compile(
@@ -75,41 +73,35 @@ def strip_markup(text: str) -> str:
     return shown.replace("\n", " ") if shown.strip() else text
 
 
-def check_marks(rows: Iterable[str]) -> None:
-    """Check that rows hold no more marks of Markdown than can be read in a second.
+def spend_marks(rows: Iterable[str], budget: Budget) -> None:
+    """Spend what the marks of Markdown in rows cost.
 
     Raises:
-        ScriptError: They do.
+        ScriptError: There are too many.
     """
     rows = list(rows)
-    if _count_marks("\n".join(rows)) <= _MOST_NESTED_MARKS:  # as in most texts
+    if _count_marks("\n".join(rows)) <= _FEW_MARKS:  # as in most texts
         return
     marked = [row for row in rows if _may_be_marked(row) and not row.startswith("\\")]
     marks = _count_marks("\n".join(marked))
     nested = sum(_count_marks(row) for row in marked if _divide_simple(row) is None)
-    if marks > _MOST_MARKS or nested > _MOST_NESTED_MARKS:
-        raise ScriptError(
-            f"This holds {marks:,} marks of Markdown, such as stars and links, which are more than "
-            "can be read at once. Divide it into parts."
-        )
+    budget.spend(Cost.MARKS, marks)
+    budget.spend(Cost.NESTED_MARKS, nested)
 
 
-def check_blocks(rows: list[Row]) -> None:
-    """Check that Markdown holds no more blocks than can be read in a second.
+def spend_blocks(rows: list[Row], budget: Budget) -> None:
+    """Spend what the blocks of Markdown cost.
 
     Raises:
-        ScriptError: It does.
+        ScriptError: There are too many.
     """
     blocks = sum(row != "" and above == "" for (_, above), (_, row) in pairwise(rows))
     signs = sum(map("\n".join([row for _, row in rows]).count, _OTHER_BLOCK_SIGNS))
     signs_of = (_find_block_signs(row) for _, row in rows if row)
     begun = islice(chain.from_iterable(signs_of), MAX_LINES + 1)
-    begun_count = sum(1 for _ in begun)
-    if blocks > 2 * MAX_LINES or signs > _MOST_NESTED_MARKS or begun_count > MAX_LINES:
-        raise ScriptError(
-            f"This Markdown holds more than {MAX_LINES:,} headings, quotes, items and paragraphs. "
-            "Divide it into parts."
-        )
+    budget.spend(Cost.PARAGRAPHS, blocks)
+    budget.spend(Cost.BLOCK_SIGNS, signs)
+    budget.spend(Cost.BLOCKS, sum(1 for _ in begun))
 
 
 def _find_block_signs(row: str) -> Iterator[regex.Match[str]]:

@@ -15,6 +15,7 @@ from enum import Enum
 
 from studio.dialog.model import MAX_LINES
 from studio.errors import Cancelled, ScriptError
+from studio.storage.json_bounds import MAX_VALUES
 
 _MOST_S = 20.0
 """Of processor time; the longest text that is no attack takes a tenth of it."""
@@ -81,6 +82,17 @@ _TAGS = (
 )
 
 
+_MARKS = (
+    "This holds {} marks of Markdown, such as stars and links, which are more than can be read at "
+    "once. Divide it into parts."
+)
+_BLOCKS = (
+    f"This Markdown holds more than {MAX_LINES:,} headings, quotes, items and paragraphs. "
+    "Divide it into parts."
+)
+_VALUES = f"This holds more than {MAX_VALUES:,} values. Divide it into parts."
+
+
 class Cost(Enum):
     """What is spent: the most of it that is read in about a second, and what says so."""
 
@@ -94,6 +106,14 @@ class Cost(Enum):
     TAGS = (1_000_000, _TAGS)
     READ_TAGS = (100_000, _TAGS)
     """Of those that aren't cut: a page may have five a line."""
+    MARKS = (200_000, _MARKS)
+    """Of emphasis that isn't nested: a script of 20,000 lines may have five signs of it in each."""
+    NESTED_MARKS = (60_000, _MARKS)
+    PARAGRAPHS = (2 * MAX_LINES, _BLOCKS)
+    BLOCK_SIGNS = (60_000, _BLOCKS)
+    BLOCKS = (MAX_LINES, _BLOCKS)
+    VALUES = (MAX_VALUES, _VALUES)
+    """Of JSON, names included."""
 
 
 class Budget:

@@ -318,3 +318,18 @@ def test_a_sign_that_is_repeated_takes_linear_time(unit):
 
 def test_an_empty_text_has_no_pieces():
     assert split_prose("").pieces == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("“Has it left?” asked Mira.\n\n“Just now,” said Tom.\n", ["Mira", "Tom"]),
+        ("„Ist sie weg?“, fragte Mira.\n\n„Eben erst“, sagte Tom.\n", ["Mira", "Tom"]),
+        ("— Elle est partie ? demanda Mira.\n\n— À l’instant, dit Tom.\n", ["Mira", "Tom"]),
+        ("It was wet. The road went on and on, past the mill.\n\n“Has it left?” asked Mira.\n", []),
+    ],
+)
+def test_a_few_quotations_are_enough_where_each_is_somebodys(text, said):
+    lines = read_dialog_text(text).dialog
+    names = [line.speaker for line in lines if line.speaker != "Narrator"]
+    assert names == said

@@ -126,6 +126,9 @@ def test_subtitles_stand_where_they_did(studio: Studio, tmp_path: Path) -> None:
     read = import_dialog(SUBTITLES.encode(), "scene.srt", ImportOptions(fit=True))
     assert read.timed
     session = studio.projects.create("Scene", read.dialog)
+    data, _ = export_script(session, Format.SRT)  # nothing is rendered yet
+    (first, _), _, (third, _) = times(data)
+    assert (first, third) == (1_500, 12_000)
     rendered(session)
     data, _ = export_script(session, Format.SRT)
     (first, end), (second, _), (third, _) = times(data)

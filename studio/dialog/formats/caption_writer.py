@@ -10,6 +10,7 @@ from itertools import chain
 import regex
 
 from studio.dialog.attributes import Attributes
+from studio.dialog.gaps import read_start
 from studio.dialog.model import Dialog, Line, Silence, Speech, Unspoken, clean_name, paragraph
 from studio.dialog.script import write_header
 from studio.dialog.tags import SOUND_TAGS, cut_pauses, replace_tags
@@ -141,6 +142,8 @@ def _iter_timed(
     known_s = map(_estimate_duration_s, dialog) if durations_s is None else durations_s
     start_s = 0.0
     for idx, (line, duration_s) in enumerate(zip(dialog, known_s, strict=True)):
+        if durations_s is None and (begins_s := read_start(line)) is not None:
+            start_s = max(start_s, begins_s)
         if isinstance(line, Speech):
             for words, from_s, to_s in _iter_cues(line.text, duration_s, pauses.get(idx)):
                 begin, end = (

@@ -178,10 +178,11 @@ def _read_own(
     ):
         return Imported(own.parsed.dialog, own.parsed.notices, suffix, unspoken=own.unspoken)
     is_script = suffix in (None, Format.SCRIPT) and options.narrator is None
-    is_timed = ("[" in text or "(" in text) and _TIMED_TURN.search(text) is not None
+    is_foreign = _TIMED_TURN.search(text) is not None if "[" in text or "(" in text else False
+    is_foreign |= _LABELLED.search(text) is not None
     if (
         not is_script
-        or is_timed
+        or is_foreign
         or (SIGNS.search(text) and has_marks(text))
         or not (script := read_own_script(text))
     ):
@@ -192,6 +193,12 @@ def _read_own(
 
 # A transcript's or a chat's, which may have a script's form: its times aren't who speaks, or said.
 _TIMED_TURN = regex.compile(r"(?m)^(?:\[[^\[\]|\n]{0,200}\d[:.]\d\d|[^:\n]{1,60}: [\[(]\d\d?:\d\d)")
+
+# Rows that say what they are, such as `SPEAKER: Anna` above `TEXT: …`, and numbered ones.
+_LABELLED = regex.compile(
+    r"(?mi)^(?:(?:speaker|character|name): [^\n]{1,60}\n(?:text|line|dialogue): "
+    r"|(?:(?:line|cue) \d{1,5} ?[-–:.)]|\[\d{1,5}\]) ?\p{L}[^\n:]{0,60}: )"
+)
 
 
 def _find_title(dialog: Dialog) -> str | None:

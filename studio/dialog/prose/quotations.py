@@ -17,10 +17,13 @@ _WHOLE_ROWS = 0.9
 _DASH = regex.compile(r"\s*(?:[—–―]|-{1,2}(?=\s))\s*")
 _LEAST_DASHES = 2
 _STYLES = (
-    ('“"', '”"'), ("„", '“”"'), ("«", "»"), ("»", "«"), ("「『", "」』"),
+    ("„", '“”"'), ('“"', '”"'), ("«", "»"), ("»", "«"), ("「『", "」』"),
     ("‘'", "’'"), ("‚", "‘’"),
 )  # fmt: skip
-"""What opens quotations, and what closes them; the last two may be apostrophes."""
+"""What opens quotations, and what closes them; the last two may be apostrophes.
+
+“ opens English ones, and closes German ones: of two that find as many the first is taken.
+"""
 _NESTS = "«»「"
 _APOSTROPHE = regex.compile(
     r"['’‘](?:t(?:is|was|were|will|would)|e[mr]|cause|til|bout|(?-i:[a-z]{1,2})|\d\ds?)\b", regex.I

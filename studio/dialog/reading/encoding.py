@@ -38,6 +38,10 @@ _SIGNATURES = {
     ),
 }
 _XML = regex.compile(rb"\s*<\?xml\b", regex.IGNORECASE)
+_XML_OF_TURNS = regex.compile(
+    rb"<(?:speaker|character)>|\s(?:speaker|character|who)=", regex.IGNORECASE
+)
+_MOST_HEAD = 20_000
 _CONTROLS = regex.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _WESTERN_SIGNS = frozenset("«»“”‘’„‚‹›–—…€£°·¿¡§©®™•\xa0´½¼¾²³")
 _WESTERN_LETTERS = frozenset("àáâãäåæçèéêëìíîïñòóôõöøùúûüÿßœÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜŸŒ")
@@ -96,7 +100,8 @@ def _refuse_documents(data: bytes, name: str) -> None:
     for signature, message in _SIGNATURES.items():
         if data.startswith(signature):
             raise ScriptError(message.format(name))
-    if _XML.match(data[:200].removeprefix(codecs.BOM_UTF8)):
+    head = data[:_MOST_HEAD].removeprefix(codecs.BOM_UTF8)
+    if _XML.match(head) and not _XML_OF_TURNS.search(head):
         raise ScriptError(
             f"“{name}” is an XML file. Export the script as Fountain, SRT or plain text "
             "and import that."

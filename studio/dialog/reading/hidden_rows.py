@@ -2,6 +2,7 @@
 
 Whole rows of `[[a note]]` and `/* what is cut */` become notes, `> CENTRED <` and `> CUT TO:`
 action. Inside a row they are words: a speech may say them. `=== Part two ===` is a heading.
+Rows that command a game's engine, such as `@back Park`, are action.
 `<!-- a comment -->` of HTML and Markdown is a note anywhere but in a row behind a backslash.
 """
 
@@ -11,10 +12,14 @@ import regex
 
 from studio.dialog.markup import Row
 
-_SIGNS = ("[[", "/*", "<!--", ">", "==", "--", "**", "~~")
+_SIGNS = ("[[", "/*", "<!--", ">", "==", "--", "**", "~~", "@")
 _CLOSES = {"[[": "]]", "/*": "*/", "<!--": "-->"}
 _COMMENT, _COMMENT_END = "<!--", "-->"
 _RULED = regex.compile(r"[=*~-]{2,}\s+(?P<text>[\p{Lu}\p{N}][^=*~]{0,80}?)\s+[=*~-]{2,}")
+_COMMAND = regex.compile(
+    r"@(?:back|char|bgm|sfx|voice|movie|show|hide|camera|spawn|fx|wait|stop|end|goto|gosub|choice"
+    r"|set|if|else|endif|title|style|printer|trans|animate)\b.*"
+)
 _CENTRED = regex.compile(r">\s*+(?P<text>[^<>]++)<|>\s*+(?P<text>\p{Lu}[\p{Lu}\s]*\bTO:)")
 
 
@@ -69,6 +74,8 @@ def _divide_comments(row: Row) -> list[Row]:
 def _write_ruled(row: str) -> str:
     if centred := _CENTRED.fullmatch(row):
         return f"#> {centred['text'].rstrip()}"
+    if _COMMAND.fullmatch(row):
+        return f"#> {row}"
     ruled = _RULED.fullmatch(row)
     return f"## {ruled['text']}" if ruled else row
 

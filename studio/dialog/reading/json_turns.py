@@ -34,7 +34,9 @@ _LISTS = word_set(
     " utterances"
 )
 _OTHER_KEYS = {
-    **dict.fromkeys(("from", "voice_id", "author", "host", "sender", "user"), "speaker"),
+    **dict.fromkeys(
+        ("from", "voice_id", "author", "host", "sender", "sender_name", "user"), "speaker"
+    ),
     **dict.fromkeys(("speakertag", "speaker_tag", "spk"), "speaker"),
     **dict.fromkeys(("value", "body", "display", "displaytext", "message", "utf8"), "text"),
     "input": "text",

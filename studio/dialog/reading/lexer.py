@@ -14,12 +14,12 @@ import regex
 from studio.dialog.directions import word_set
 from studio.dialog.markup import (
     Row,
-    check_blocks,
-    check_marks,
     has_blocks,
     has_bold_names,
     mark_headings,
     read_markdown,
+    spend_blocks,
+    spend_marks,
 )
 from studio.dialog.model import name_key
 from studio.dialog.reading.building import ImportNotices
@@ -188,7 +188,7 @@ class Source:
         """
         rows = cut_gutenberg(number_rows(self.unprinted), self.notices)
         self.budget.spend(Cost.FILLED_ROWS, sum(row != "" for _, row in rows))
-        check_marks(row for _, row in rows)
+        spend_marks((row for _, row in rows), self.budget)
         rows = cut_row_times(cut_marks(rows, self.notices), self.notices)
         rows = cut_cue_numbers(rows, self.names.or_cue, self.notices)
         return mark_headings(write_hidden_rows(rows))
@@ -196,7 +196,7 @@ class Source:
     @cached_property
     def shown(self) -> Shown:
         """The rows as Markdown shows them, where the text is Markdown."""
-        return show(self.rows)
+        return show(self.rows, self.budget)
 
     @cached_property
     def counted(self) -> Counter[str]:
@@ -226,7 +226,7 @@ class Shown:
         return sum(row != "" for _, row in self.rows)
 
 
-def show(rows: list[Row]) -> Shown:
+def show(rows: list[Row], budget: Budget) -> Shown:
     """Rows as Markdown shows them, where they are Markdown.
 
     Raises:
@@ -235,6 +235,6 @@ def show(rows: list[Row]) -> Shown:
     written = mark_bold_names(rows)
     is_marked = has_blocks(written)
     if is_marked:
-        check_blocks(written)
+        spend_blocks(written, budget)
     shown = divide_comments(read_markdown(written) if is_marked else written)
     return Shown(join_brackets(shown), written, is_marked, has_bold_names(written))

@@ -23,6 +23,8 @@ _FOOTNOTE = regex.compile(r"(?<=[\p{L}\p{N}.,;:!?…\"”»’)])"
     r"(?:\[(?:\d{1,3}|sic|citation needed|\^[^\[\]\s]{1,20})\])+"
     r"|(?<=\p{L}{4}|[.,;:!?…\"”»’)])[¹²³⁰⁴-⁹]+(?![\p{L}\p{N}])|\s\[sic\]")  # fmt: skip
 _ADDED = regex.compile(r"\s{0,3}\[\^[^\[\]\s]{1,20}\]:\s+(?P<words>\S.*)")
+_PAGE = regex.compile(r"(?:\s*\[(?:[lprs]|cm|er|lr)\])+$")
+"""Where the player of a game presses a key."""
 _CUE = regex.compile(rf"<{{1,2}}\s?(?P<cue>{CUE_WORDS}\b[^<>]{{0,200}})>{{1,2}}", regex.IGNORECASE)
 SIGNS = regex.compile(r"[《<（(\[¹²³⁰⁴-⁹]")
 """One stands in each text that has marks."""
@@ -56,5 +58,5 @@ def _cut(number: int, row: str, remarks: ImportNotices) -> str:
         remarks.set_aside(_ONCE, number, words)
         return mark["base"] if is_ruby else ""
 
-    row = _CUE.sub(r"[\g<cue>]", row)
+    row = _CUE.sub(r"[\g<cue>]", _PAGE.sub("", row))
     return _FOOTNOTE.sub(leave, _RUBY.sub(leave, row))

@@ -23,7 +23,7 @@ _BEFORE = regex.compile(
 _NAMED = regex.compile(r"\s*[^:：\[\]()]{1,60}[:：](?:\*\*)?\s")
 _TIME_BEGINS = frozenset("[(0123456789")
 _FEWEST = 2
-_LEFT = "The times of a transcript aren't spoken; they are left out."
+LEFT = "The times of a transcript aren't spoken; they are left out."
 _KEPT = "Times that nobody says stand between the lines:"
 
 
@@ -47,7 +47,7 @@ def cut_times(text: str, remarks: ImportNotices) -> str:
         remarks.set_aside(_KEPT, idx + 1, rows[idx].strip())
         rows[idx] = ""
     for idx, found in behind.items():
-        remarks.add(_LEFT, idx + 1)
+        remarks.add(LEFT, idx + 1)
         rows[idx] = found["name"] + rows[idx][found.end() :]
     return "\n".join(rows)
 
@@ -82,7 +82,7 @@ def cut_row_times(rows: list[Row], remarks: ImportNotices) -> list[Row]:
         is_headed = stands_above and is_titled(rest) and not (rest.startswith("#") or is_said)
         cut[idx] = (number, f"## {rest}" if is_headed else rest)
         if is_said:
-            remarks.add(_LEFT, number)
+            remarks.add(LEFT, number)
         else:
             remarks.set_aside(_KEPT, number, rows[idx][1].removesuffix(rest).strip(" -–—"))
     return cut

@@ -116,7 +116,7 @@ def is_headless(text: str) -> bool:
     Commas stand in prose as well, so of those at least one cell has to be quoted.
     """
     rows = [line for line in text.splitlines() if line.strip()]
-    for delimiter in (";", "\t", ","):
+    for delimiter in (";", "\t", "|", ","):
         if not all(delimiter in row for row in rows) or (delimiter == "," and ',"' not in text):
             continue
         try:
@@ -125,8 +125,9 @@ def is_headless(text: str) -> bool:
         except csv.Error:
             continue
         count, *others = {len(row.cells) for row in cells} or {0}
+        is_list = delimiter == "\t" and count == 2 and '"' not in text
         names = [row.cells[count - 2].strip() for row in cells] if count in _IMPLIED else []
-        if others or not 1 < len(set(names)) < len(rows) or (delimiter == "\t" and count == 2):
+        if others or not 1 < len(set(names)) < len(rows) or is_list:
             continue
         are_names = all(name and len(name.split()) <= _MOST_NAME_WORDS for name in names)
         is_table = are_names and (count < _FEWEST_CELLS or _are_numbered(cells))
@@ -258,6 +259,7 @@ _HEADLESS = {
     3: "The table has no headings: the second column is read as the speaker, the third as the "
     f"text. {_HOW}, if that is wrong.",
 }
+_SENTENCE_ENDS = tuple('.!?…。！？"”»」')
 _ROW_ID = regex.compile(r"#?[\p{L}_-]*\d[\w.:-]*")
 _CLOCK = regex.compile(
     r"(?:(?:(?P<hours>\d{1,3}):)?(?P<minutes>\d{1,2}):)?(?P<seconds>\d{1,6}(?:[.,]\d+)?)\s*s?"
@@ -421,6 +423,9 @@ def _read_headings(rows: list[Row], remarks: ImportNotices, *, are_known: bool) 
         del rows[0]
         return [cell.strip() for cell in first.cells]
     implied = None if are_known or roles else _IMPLIED.get(len(first.cells))
+    if implied is not None and _is_headed(rows):
+        del rows[0]
+        return [cell.strip() for cell in first.cells]
     if implied is None or (len(implied) > 2 and not _are_numbered(rows)):
         if not all(map(_is_name, first.cells)) or len(rows) == 1:
             raise ScriptError(f"No column is headed as the text. {_HOW}.", line=first.line_number)
@@ -428,6 +433,15 @@ def _read_headings(rows: list[Row], remarks: ImportNotices, *, are_known: bool) 
         return [cell.strip() for cell in first.cells]
     remarks.add(_HEADLESS[len(implied)], first.line_number)
     return list(map(str, implied))
+
+
+def _is_headed(rows: list[Row]) -> bool:
+    """Whether the first row is none of the dialog: a name that nobody has, and no sentence."""
+    (name, text), *others = [tuple(map(str.strip, row.cells[-2:])) for row in rows]
+    names = [other[0] for other in others if len(other) > 1]
+    are_sentences = all(other[-1].endswith(_SENTENCE_ENDS) for other in others)
+    is_new = name not in names and len(set(names)) < len(names)
+    return is_new and are_sentences and _is_name(text) and not text.endswith(_SENTENCE_ENDS)
 
 
 def _are_numbered(rows: list[Row]) -> bool:

@@ -1,4 +1,4 @@
-"""Names beside the words of every row: `“How long?” – Mira`, and `(Mira) How long?`."""
+"""Names behind the words of every row: `“How long?” – Mira`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from studio.dialog.reading.forms.colon_names import explain_rows
 from studio.dialog.reading.lexer import Source
 
 _FEWEST_NAMES = 2
-_BEFORE = regex.compile(r"\((?P<name>\p{Lu}[^()]{0,30})\)\s+(?P<text>\S.*)")
 _OPENING_QUOTES = frozenset('"“„«')
 _BEHIND = regex.compile(
     r"[\"“„«](?P<text>[^\"“”„«»]+)[\"”“»]\s*[-–—]{1,2}\s*(?P<name>\p{Lu}[\p{L}\p{N} .'’-]{0,40})"
@@ -44,17 +43,4 @@ def _explain_behind(source: Source) -> Explanation | None:
     return explain_rows(source, joined, len(filled)) if is_dialog else None
 
 
-def _explain_before(source: Source) -> Explanation | None:
-    rows = source.shown.rows
-    found = {number: _BEFORE.fullmatch(row) for number, row in rows if row}
-    names = Counter(one["name"] for one in found.values() if one)
-    if not all(found.values()) or len(names) < _FEWEST_NAMES or max(names.values()) < 2:
-        return None
-    written = [(number, _BEFORE.sub(r"\g<name>: \g<text>", row)) for number, row in rows]
-    return explain_rows(source, written, len(found))
-
-
-FORMS = (
-    Form("quotations with a name behind each", 2.1, _explain_behind, tuple(_OPENING_QUOTES)),
-    Form("rows that begin with a name in parentheses", 2.0, _explain_before, ("(",)),
-)
+FORMS = (Form("quotations with a name behind each", 2.1, _explain_behind, tuple(_OPENING_QUOTES)),)

@@ -19,8 +19,13 @@ from studio.dialog.reading.row_kinds import (
     is_cue,
     is_titled,
 )
+from studio.dialog.reading.tables import is_headless
 
-_DATE = r"\d{1,4}[./年-]\s?\d{1,2}[./月-]\s?\d{1,4}[.日]?"
+_DATE = (
+    r"(?:\d{1,4}[./年-]\s?\d{1,2}[./月-]\s?\d{1,4}[.日]?"
+    r"|\d{1,2}\.?\s\p{L}{3,9}\.?,?\s\d{4}|\p{L}{3,9}\.?\s\d{1,2},?\s\d{4})"
+)
+_DAY = regex.compile(_DATE)
 _HALF = r"(?:上午|下午|午前|午後|오전|오후)"
 _CLOCK = (
     r"\d{1,2}(?:[:.]|\s?h\s?)\d{2}(?:[:.]\d{2}(?:[.,]\d{1,3})?|[.,]\d{1,3})?"
@@ -59,16 +64,21 @@ _TEAMS = regex.compile(
     rf"\[(?:{_BOTH}|\d{{1,2}}[:.]\d{{2}}\s?[AP]M)\]\s+"
     r"(?P<name>\p{Lu}[\p{L}.'’-]*(?:\s[\p{L}.'’()-]+){0,4})(?P<text>)"
 )
-_MESSAGES = (*_IN_ANY_CASE, _DATED, _TEAMS)
+# As Discord's history has it, and Word's transcript: with the words below.
+_HEADED = regex.compile(
+    rf"(?:\[{_BOTH}\]\s+(?P<name>[^\s\[\]:#]+(?:\s[^\s\[\]:#]+)?)(?:\#\d{{4}})?"
+    rf"|\d{{2}}:\d{{2}}:\d{{2}}\s+(?P<name>\p{{Lu}}[\p{{L}}.'’-]*(?:\s[\p{{L}}\d.'’()-]+){{0,3}}))(?P<text>)"
+)
+_MESSAGES = (*_IN_ANY_CASE, _DATED, _TEAMS, _HEADED)
 """Forms with a time in each message: a row without one continues the message above."""
 
 _ROWS = tuple(
     regex.compile(form, regex.IGNORECASE)
     for form in (
-        rf"(?:[-*•‣·>]|\d{{1,4}}[.)])\s+{_NAME}[:：]\s+{_TEXT}",
+        rf"(?:[-*•‣·>]|\d{{1,4}}[.)])\s+{_NAME}(?:[:：]|\s[–—])\s+{_TEXT}",
         rf"{_WORD_NAME}\s+[-–—]\s+{_TEXT}",
-        rf"{_WORD_NAME}:(?!//){_TEXT}",
-        rf"{_WORD_NAME}\s+(?:[-=]>|[→|=])\s+{_TEXT}",
+        rf"{_WORD_NAME}(?::(?!//|:)|\s?::\s+){_TEXT}",
+        rf"{_WORD_NAME}\s+(?:[-=]>|[→|=])\s+(?!{_CLOCK}){_TEXT}",
         rf"(?!(?:speaker|character|name|role)\t){_WORD_NAME}\t\s*{_TEXT}",  # else a table
     )
 )
@@ -148,6 +158,8 @@ class _Chat:
 
 def _explain(source: Source) -> Explanation | None:
     if source.suffix not in (None, "txt") or source.closed_turns or source.delimiter:
+        return None
+    if "|" in source.text and is_headless(source.text):
         return None
     if (chat := find_chat(source.text)) is None:
         return None
@@ -284,7 +296,7 @@ def _line(number: int, row: str, form: regex.Pattern[str]) -> _Said | None:
         speaker = sent["name"]
     if (called := _CALLED_SO.fullmatch(speaker)) and text:
         speaker, text = called["name"], f"({called['how']}) {text}"
-    if not speaker or len(speaker.split()) > _LONGEST_NAME_WORDS:
+    if not speaker or len(speaker.split()) > _LONGEST_NAME_WORDS or _DAY.fullmatch(speaker):
         return None
     return _Said(speaker, text, number)
 

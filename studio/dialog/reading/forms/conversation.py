@@ -6,16 +6,17 @@ from itertools import islice
 
 import regex
 
-from studio.dialog.markup import check_marks, strip_markup
+from studio.dialog.markup import spend_marks, strip_markup
 from studio.dialog.model import MAX_LINES
 from studio.dialog.reading.form import Explanation, Form, read_source
 from studio.dialog.reading.lexer import Source
-from studio.dialog.reading_limits import PATTERN_S, Cost
+from studio.dialog.reading_limits import PATTERN_S, Budget, Cost
 
 _ROLE = r"(?P<role>system|user|human|assistant|model|instruction|response)"
 _TURN = regex.compile(
     rf"""
       <\|im_start\|>\s*{_ROLE}\b | <\|start_header_id\|>{_ROLE}<\|end_header_id\|>
+    | ^(?P<role>You|ChatGPT|Claude|Gemini|Copilot|Grok)[ ]said:$
     | <\|{_ROLE}\|> | <start_of_turn>{_ROLE}\b | ^\#{{2,3}}[ ]{_ROLE}: | (?P<role>\[/?INST\])
     """,
     regex.VERBOSE | regex.IGNORECASE | regex.MULTILINE,
@@ -23,7 +24,7 @@ _TURN = regex.compile(
 _SIGNS = regex.compile(
     r"<\|(?:im_end|eot_id|eom_id|end|begin_of_text|endoftext|end_of_text)\|>|<end_of_turn>|</?s>|<bos>"
 )
-_ROLES = {"[inst]": "User", "[/inst]": "Assistant"}
+_ROLES = {"[inst]": "User", "[/inst]": "Assistant", "chatgpt": "ChatGPT"}
 _FEWEST = 2
 
 
@@ -33,7 +34,7 @@ def _explain(source: Source) -> Explanation | None:
     if len(found) < _FEWEST or _SIGNS.sub("", text[: found[0].start()]).strip():
         return None
     source.budget.spend(Cost.LINES, len(found))
-    check_marks(text.splitlines())
+    spend_marks(text.splitlines(), Budget())
     return Explanation(lambda remarks: read_source(source.of(_write(text, found)), remarks))
 
 
@@ -53,4 +54,8 @@ def _write(text: str, turns: list[regex.Match[str]]) -> str:
     return written
 
 
-FORMS = (Form("a conversation with a model", 4.6, _explain, ("<|", "[INST]", "<start_of", "## ")),)
+FORMS = (
+    Form(
+        "a conversation with a model", 4.6, _explain, ("<|", "[INST]", "<start_of", "## ", " said:")
+    ),
+)

@@ -7,12 +7,12 @@ from functools import partial
 
 import regex
 
-from studio.dialog.markup import check_marks, strip_markup
+from studio.dialog.markup import spend_marks, strip_markup
 from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.form import Explanation, Form, Read, read_source
 from studio.dialog.reading.lexer import Names, Source
 from studio.dialog.reading.row_kinds import PREFACE_NOTICE
-from studio.dialog.reading_limits import PATTERN_S
+from studio.dialog.reading_limits import PATTERN_S, Budget
 
 _THOUGHT = regex.compile(
     r"\A\s*<(?P<tag>think|thinking|thought)>.*?</(?P=tag)>", regex.DOTALL | regex.IGNORECASE
@@ -33,7 +33,7 @@ def _explain_block(source: Source) -> Explanation | None:
     marks = [idx for idx, row in enumerate(rows) if _FENCE.fullmatch(row)]
     if len(marks) != 2:
         return None
-    check_marks(rows)
+    spend_marks(rows, Budget())
     start, end = marks
     inside, around = rows[start + 1 : end], [*range(start), *range(end + 1, len(rows))]
     is_data = "".join(inside).lstrip().startswith(_DATA)

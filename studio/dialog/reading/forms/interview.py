@@ -9,6 +9,7 @@ from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.form import Explanation, Form, Read
 from studio.dialog.reading.lexer import Names, Source, show
 from studio.dialog.reading.script_rows import read_script_rows
+from studio.dialog.reading_limits import Budget
 
 _FEWEST = 2
 _ASKED = regex.compile(r"\*\*(?P<question>[^*]+[?？])\s*\*\*(?P<answer>.*)")
@@ -32,7 +33,7 @@ def _explain(source: Source) -> Explanation | None:
     def read(remarks: ImportNotices) -> Read:
         for number in asked:
             remarks.add(_NOTICE, number)
-        return read_script_rows(source, show(_write(rows, asked, source.names)), remarks)
+        return read_script_rows(source, show(_write(rows, asked, source.names), Budget()), remarks)
 
     return Explanation(read, 2 * len(asked), sum(row != "" for _, row in rows))
 

@@ -24,7 +24,7 @@ from studio.dialog.reading.json_turns import (
 )
 from studio.dialog.reading.lexer import Source
 from studio.dialog.reading.tables import leave_counts
-from studio.errors import ScriptError
+from studio.dialog.reading_limits import Cost
 from studio.storage.json_bounds import MAX_VALUES, has_too_many_values
 
 _TURN_ITEM = regex.compile(r"\s*\[S\d{1,2}\]")
@@ -35,7 +35,7 @@ def _explain(source: Source) -> Explanation | None:
         return None
     text = source.text.lstrip("\ufeff \t\r\n")
     if text.startswith(("[", "{")) and has_too_many_values(text.encode(errors="replace")):
-        raise ScriptError(f"This holds more than {MAX_VALUES:,} values. Divide it into parts.")
+        source.budget.spend(Cost.VALUES, MAX_VALUES + 1)
     return Explanation(lambda remarks: _read(source, remarks))
 
 
@@ -92,8 +92,10 @@ def _write(item: object) -> str:
 def _held_text(found: object, items: list[tuple[int, Item]]) -> str:
     """A text in the form of turns or of a script, which JSON only holds; "" for anything else."""
     said = [
-        one.get("text") for _, one in items if isinstance(one, dict) and "speaker_id" not in one
+        one.get("text") for _, one in items if isinstance(one, dict) and not one.get("speaker_id")
     ]
+    if len(items) == 1 and len(said) == 1 and "\n" in str(said[0]):
+        return str(said[0])
     texts = [one for one in said if isinstance(one, str) and _TURN_ITEM.match(one)]
     if len(texts) == len(items) > 0:
         return "\n".join(texts)

@@ -8,25 +8,26 @@ from itertools import takewhile
 
 import regex
 
-from studio.dialog.markup import check_marks, strip_markup
+from studio.dialog.markup import spend_marks, strip_markup
 from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.form import Explanation, Form, Read
 from studio.dialog.reading.lexer import Names, Source
 from studio.dialog.reading.row_kinds import PREFACE_NOTICE, is_farewell, is_preface
 from studio.dialog.reading.tables import read_table
-from studio.dialog.reading_limits import Cost
+from studio.dialog.reading_limits import Budget, Cost
 
 _RULE = regex.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*")
+_DRAWN = regex.compile(r"\+(?:[-=]+\+)+")
 _CELLS = regex.compile(r"(?<!\\)\|")
 _HOW = frozenset({"note", "notes"})
 
 
 def _explain(source: Source) -> Explanation | None:
-    rows = source.text.splitlines()
+    rows = _draw_rule(source.text.splitlines())
     rule = next((idx for idx, row in enumerate(rows) if _RULE.fullmatch(row)), 0)
     if rule == 0 or "|" not in rows[rule - 1]:
         return None
-    check_marks(rows)
+    spend_marks(rows, Budget())
     below = takewhile(lambda idx: "|" in rows[idx], range(rule + 1, len(rows)))
     inside = {rule - 1, rule, *below}
     bars = sum(rows[idx].count("|") - rows[idx].count("\\|") - 1 for idx in inside)
@@ -55,6 +56,18 @@ def _explain(source: Source) -> Explanation | None:
     return Explanation(read)
 
 
+def _draw_rule(rows: list[str]) -> list[str]:
+    """A table that is drawn with `+---+` as Markdown has it, in the same rows."""
+    drawn = [idx for idx, row in enumerate(rows) if _DRAWN.fullmatch(row.strip())]
+    if len(drawn) < 2:
+        return rows
+    rows = list(rows)
+    for idx in drawn:
+        rows[idx] = ""
+    rows[drawn[1]] = "|---|---|"
+    return rows
+
+
 def _is_said(row: str, names: Names) -> bool:
     """Whether somebody speaks in a row beside the table, which is no script then."""
     return names.speaks(row) and not is_preface(row)
@@ -76,4 +89,13 @@ def _write_tabs(rows: list[str], rule: int, inside: set[int], remarks: ImportNot
     return written.getvalue()
 
 
-FORMS = (Form("a table", 3.5, _explain, ("|--", "| -", "|:-", "--|", "- |"), "tsv", is_file=False),)
+FORMS = (
+    Form(
+        "a table",
+        3.5,
+        _explain,
+        ("|--", "| -", "|:-", "--|", "- |", "-+", "=+"),
+        "tsv",
+        is_file=False,
+    ),
+)

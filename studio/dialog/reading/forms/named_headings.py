@@ -1,15 +1,21 @@
-"""Headings that are names, each above words: `### Mira`."""
+"""Headings that are names, each above words: `### Mira`; and so `Speaker 1` alone in a row."""
 
 from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
 
+import regex
+
 from studio.dialog.reading.form import Explanation, Form
 from studio.dialog.reading.forms.colon_names import explain_rows
 from studio.dialog.reading.lexer import Source
 from studio.dialog.reading.row_kinds import is_heading
 
+_LABEL = regex.compile(
+    r"(?i:speaker|host|guest|voice|person|participant|sprecher(?:in)?|stimme|locuteur|voix|hablante"
+    r"|voz|relatore|voce|话者|說話人|说话人|話者)[ _]?\d{1,2}"
+)
 _FEWEST = 2
 _MOST_NAME_WORDS = 5
 _NO_WORDS = tuple("#[(*_/\\")
@@ -17,7 +23,9 @@ _NO_WORDS = tuple("#[(*_/\\")
 
 def _explain(source: Source) -> Explanation | None:
     rows = source.shown.rows
-    words = [row.lstrip("# ") if row.startswith("#") else "" for _, row in rows]
+    words = [
+        row.lstrip("# ") if row.startswith("#") or _LABEL.fullmatch(row) else "" for _, row in rows
+    ]
     headings = Counter(one for one in words if one and not is_heading(one))
     if max(headings.values(), default=0) < _FEWEST:
         return None
@@ -35,4 +43,4 @@ def _explain(source: Source) -> Explanation | None:
     return explain_rows(source, [named.get(idx, row) for idx, row in enumerate(rows)], len(named))
 
 
-FORMS = (Form("a script with names as headings", 2.4, _explain, ("#",)),)
+FORMS = (Form("a script with names as headings", 2.4, _explain, ("#", "1", "2")),)

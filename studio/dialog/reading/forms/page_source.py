@@ -13,7 +13,7 @@ from studio.dialog.reading_limits import PATTERN_S, Budget, Cost, check_reading
 
 _COMMENT = r"<!--(?>(?s:.*?)-->)"
 _SOURCE = regex.compile(
-    rf"\s*+(?:<\?xml[^<>]*+>\s*+|{_COMMENT}\s*+)*+<(?:!doctype|html|head|body|p|div|h[1-6]|ul|ol|table|article"
+    rf"\s*+(?:<\?xml[^<>]*+>\s*+|{_COMMENT}\s*+)*+<(?:!doctype|html|head|body|p|div|h[1-6]|ul|ol|dl|table|article|turn"
     r"|section|speak|voice|span|dialog(?:ue)?|script|play|scene|conversation|transcript|line"
     r"|tw-storydata)\b[^<>]*>",
     regex.IGNORECASE,
@@ -21,7 +21,7 @@ _SOURCE = regex.compile(
 _SPOKEN_BY = ("speaker", "character", "who")
 _SAID_SO = ("emotion", "tone", "delivery")
 _NO_TEXT = word_set("script style head nav footer aside button form")
-_BREAKS = word_set("p div br li tr h1 h2 h3 h4 h5 h6 voice article section line scene")
+_BREAKS = word_set("p div br li tr dt dd h1 h2 h3 h4 h5 h6 voice article section line scene")
 _LINED = word_set("tw-passagedata dialog dialogue play scene conversation transcript")
 """What rows may stand in."""
 
@@ -53,6 +53,18 @@ _BREAK = "\x1e"
 _CELL = "\x1f"
 """What stands before each cell of a table."""
 
+_DEFINED = "\x1d"
+"""What stands before the words below a term; in a dialog the term is who says them."""
+
+_BEFORE = dict.fromkeys(_CELLS, _CELL) | {"dd": _DEFINED}
+_NAME_IN_CLASS = regex.compile(
+    r"<(?:(?P<tag>span|div|p|b|strong|cite)\b[^<>]*\bclass\s*=\s*[\"']?[^\"'<>]*"
+    r"\b(?:speaker|character|author|username)\b[^<>]*+|(?P<tag>speaker|character|who))>(?P<name>[^<>]{1,60})</(?P=tag)>",
+    regex.IGNORECASE,
+)
+"""The name of who speaks, as a style sheet tells."""
+
+_ENDS_TERM = f": \n\t{_BREAK}"
 _SHOWN_ROW = regex.compile(r"[\n\x1e]\s*+(?=\S)")
 
 
@@ -67,11 +79,12 @@ def _show(text: str, budget: Budget) -> str | None:
     # As models write it, `<script>` around all holds a dialog; HTML's holds no tags.
     source = regex.sub(r"^\s*<script>", "<dialogue>", text, flags=regex.IGNORECASE)
     budget.spend(Cost.TAGS, source.count("<"))
-    source = _cut_plain_tags(source)
+    source = _cut_plain_tags(_NAME_IN_CLASS.sub(rf"<br>\g<name>{_DEFINED}", source))
     budget.spend(Cost.READ_TAGS, source.count("<"))
     shown = _Shown()
     shown.read(source)
-    joined = "".join(shown.parts)
+    first, *others = "".join(shown.parts).split(_DEFINED)
+    joined = ": ".join([first.rstrip(_ENDS_TERM), *(one.strip(_ENDS_TERM) for one in others)])
     budget.spend(Cost.ROWS, _SHOWN_ROW.subn("", joined)[1])
     rows = ("\t".join(map(_tidy, row.split(_CELL))).strip() for row in joined.splitlines())
     return regex.sub(r"\n{3,}", "\n\n", "\n".join(rows)).strip("\n")
@@ -145,8 +158,7 @@ class _Shown:
             self._hidden += 1
         if tag in _BREAKS:
             self.parts.append("\n")
-        if tag in _CELLS:
-            self.parts.append(_CELL)
+        self.parts.append(_BEFORE.get(tag, ""))
         if regex.fullmatch(r"h[1-6]", tag):
             self.parts.append("# " if tag == "h1" else "## ")
         if tag == "voice":

@@ -32,6 +32,8 @@ _LEAST_CONFIDENCE = 0.6
 """Below it the narrator reads a quotation, as a wrong voice is worse than none."""
 _GUESSED_CONFIDENCE = 0.88
 _LEAST_GIVEN = 4
+_MOSTLY_SAID = 0.4
+"""Of a text with fewer, in which it is clear of all who says them."""
 _LEAST_KNOWN = 0.5
 _LEAST_NAMED = 0.35
 """Of the quotations; a narrator and one voice now and then tell less than the narrator alone."""
@@ -155,7 +157,9 @@ def _is_dialogue(split: Pieces) -> bool:
         _speaker_of(one) not in (None, FIRST_SPEAKER) and not str(one.speaker)[0].islower()
         for one in quotations
     )
-    is_known = sum(one != FIRST_SPEAKER for one in known) >= _LEAST_GIVEN
+    given = sum(one != FIRST_SPEAKER for one in known)
+    is_all_given = len(quotations) == given >= 2 and said >= _MOSTLY_SAID * len(split.source)
+    is_known = given >= _LEAST_GIVEN or is_all_given
     is_known = is_known and (
         len(known) > _LEAST_KNOWN * len(quotations) or named > _LEAST_NAMED * len(quotations)
     )

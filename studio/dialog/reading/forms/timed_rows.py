@@ -10,7 +10,6 @@ from studio.dialog.markup import Row
 from studio.dialog.reading.building import ImportNotices
 from studio.dialog.reading.captions import Cue, read_cue_list
 from studio.dialog.reading.form import Explanation, Form, Read
-from studio.dialog.reading.forms.colon_names import explain_rows
 from studio.dialog.reading.lexer import Source
 
 _TIMED_ROW = regex.compile(
@@ -49,35 +48,6 @@ def _explain(source: Source) -> Explanation | None:
     return Explanation(read) if cues else None
 
 
-_PLACE = r"[\[(]?\d{1,2}:\d{2}(?::\d{2})?(?:[:;.,]\d{1,3})?[\])]?"
-_TIME_ROW = regex.compile(rf"{_PLACE}(?:\s*[-–—>]{{1,3}}\s*{_PLACE})?")
-_MOST_NAME_WORDS = 5
-
-
-def _explain_blocks(source: Source) -> Explanation | None:
-    """Blocks of a time, a name and words, in rows of their own, as editors write transcripts."""
-    blocks: list[list[Row]] = [[]]
-    for number, row in enumerate(map(str.strip, source.text.splitlines()), start=1):
-        if row:
-            blocks[-1].append((number, row))
-        elif blocks[-1]:
-            blocks.append([])
-    blocks = [block for block in blocks if block]
-    said: list[list[Row]] = []
-    for block in blocks:
-        at = next((idx for idx, (_, row) in enumerate(block[:2]) if _TIME_ROW.fullmatch(row)), None)
-        if at is None or len(block) < 3:
-            return None
-        (number, name), *words = (one for idx, one in enumerate(block) if idx != at)
-        if len(name.split()) > _MOST_NAME_WORDS or name[-1] in ".!?:,":
-            return None
-        said.append([(number, f"[{name.strip('[]')}] {words[0][1]}"), *words[1:]])
-    names = {rows[0][1].partition("]")[0] for rows in said}
-    if len(said) < 2 or (len(names) == len(said) > 2):
-        return None
-    return explain_rows(source, [row for rows in said for row in rows], len(said))
-
-
 def _cues(filled: list[Row], found: list[regex.Match[str] | None]) -> Iterator[Cue]:
     starts = [_milliseconds(one["start"]) for one in found if one]
     for idx, ((number, row), one) in enumerate(zip(filled, found, strict=True)):
@@ -114,7 +84,4 @@ def _milliseconds(written: str) -> int:
     return round(seconds * 1000)
 
 
-FORMS = (
-    Form("blocks with times", 2.55, _explain_blocks, (":",)),
-    Form("a transcript with times", 3.7, _explain, (":", "\t"), "srt", is_file=False),
-)
+FORMS = (Form("a transcript with times", 3.7, _explain, (":", "\t"), "srt", is_file=False),)

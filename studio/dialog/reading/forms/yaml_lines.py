@@ -1,4 +1,4 @@
-"""Lists of YAML, with a speaker and a text in each item."""
+"""Lists of YAML and TOML, and rows of keys, with a speaker and a text in each item."""
 
 from __future__ import annotations
 
@@ -13,22 +13,36 @@ from studio.dialog.reading.lexer import Source
 from studio.dialog.reading_limits import Cost
 
 _SAID = (Role.SPEAKER, Role.TEXT, Role.DIRECTION)
-_KEY = regex.compile(r"\s*(?P<item>-\s+)?(?P<key>[A-Za-z_ ]{2,30}):(?:\s+(?P<value>\S.*))?\s*")
-_LIST = regex.compile(r"[A-Za-z_ ]{2,30}:\s*")
+_KEY = regex.compile(
+    r"\s*(?P<item>-\s+)?(?P<key>[A-Za-z_ ]{2,30}?)"
+    r"(?::(?:\s+(?P<value>\S.*))?|\s=\s(?P<value>\S.*))\s*"
+)
+_LIST = regex.compile(r"[A-Za-z_ ]{2,30}:\s*|\[\[[\w.-]{1,40}\]\]")
+"""What holds the items: `lines:`, and `[[lines]]` of TOML above each."""
 _FEWEST = 2
 
 
 def _explain(source: Source) -> Explanation | None:
     rows = source.text.splitlines()
     found = [_KEY.fullmatch(row) for row in rows]
-    starts = [idx for idx, one in enumerate(found) if one and one["item"]]
+    starts = [idx for idx, one in enumerate(found) if one and one["item"]] or _find_turns(found)
     others = [row for row, one in zip(rows, found, strict=True) if one is None]
-    if len(starts) < _FEWEST or any(row.strip() not in ("", "---") for row in others):
+    if len(starts) < _FEWEST or any(
+        row.strip() not in ("", "---") and not _LIST.fullmatch(row) for row in others
+    ):
         return None
     source.budget.spend(Cost.LINES, len(starts))
     if not (written := _write(rows, found, starts)):
         return None
     return Explanation(lambda remarks: read_source(source.of(written), remarks))
+
+
+def _find_turns(found: list[regex.Match[str] | None]) -> list[int]:
+    """Where turns begin that are no items: by their speaker, all keys being known."""
+    roles = [role_of(one["key"]) if one else None for one in found]
+    if any(one and role is None for one, role in zip(found, roles, strict=True)):
+        return []
+    return [idx for idx, role in enumerate(roles) if role is Role.SPEAKER]
 
 
 def _write(rows: list[str], found: list[regex.Match[str] | None], starts: list[int]) -> str | None:
@@ -57,4 +71,4 @@ def _unquote(value: str) -> str:
     return value[1:-1] if is_quoted else value
 
 
-FORMS = (Form("a list in YAML", 4.05, _explain, ("- ",)),)
+FORMS = (Form("a list of keys", 4.05, _explain, (": ", ":\t", " = ")),)
