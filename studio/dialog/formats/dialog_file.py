@@ -194,10 +194,14 @@ def _read_own(
 # A transcript's or a chat's, which may have a script's form: its times aren't who speaks, or said.
 _TIMED_TURN = regex.compile(r"(?m)^(?:\[[^\[\]|\n]{0,200}\d[:.]\d\d|[^:\n]{1,60}: [\[(]\d\d?:\d\d)")
 
-# Rows that say what they are, such as `SPEAKER: Anna` above `TEXT: …`, and numbered ones.
+# Rows that say what they are, such as `SPEAKER: Anna` above `TEXT: …`, or begin with numbers, ids
+# or seconds; a name beside a time; and who comes and goes in a play.
 _LABELLED = regex.compile(
-    r"(?mi)^(?:(?:speaker|character|name): [^\n]{1,60}\n(?:text|line|dialogue): "
-    r"|(?:(?:line|cue) \d{1,5} ?[-–:.)]|\[\d{1,5}\]) ?\p{L}[^\n:]{0,60}: )"
+    r"(?mi)^(?:(?:dialogue|dialog|lines|script|turns|scene):\n\s*- "
+    r"|(?:speaker|character|name): [^\n]{1,60}\n(?:text|line|dialogue): "
+    r"|(?:(?:line|cue) \d{1,5} ?[-–:.)]|\[\d{1,6}(?:\.\d{1,3})?s?\]|\d{1,5}:|#\d{1,5}"
+    r"|(?-i:[A-Z]{1,6}[_-]?\d{2,6})) ?\p{L}[^\n:]{0,60}: "
+    r"|\[[^\[\]|\n]{1,60}\] \d\d?:\d\d(?::\d\d)?$|\[(?:exit|exeunt|enter)\b[^\[\]|\n]{0,60}\]$)"
 )
 
 

@@ -2,7 +2,7 @@
 
 Whole rows of `[[a note]]` and `/* what is cut */` become notes, `> CENTRED <` and `> CUT TO:`
 action. Inside a row they are words: a speech may say them. `=== Part two ===` is a heading.
-Rows that command a game's engine, such as `@back Park`, are action.
+Rows that command a game's engine, such as `@back Park`, are action, and so is `[Exit Mira]`.
 `<!-- a comment -->` of HTML and Markdown is a note anywhere but in a row behind a backslash.
 """
 
@@ -12,13 +12,16 @@ import regex
 
 from studio.dialog.markup import Row
 
-_SIGNS = ("[[", "/*", "<!--", ">", "==", "--", "**", "~~", "@")
+_SIGNS = ("[[", "/*", "<!--", ">", "==", "--", "**", "~~", "@", "[")
 _CLOSES = {"[[": "]]", "/*": "*/", "<!--": "-->"}
 _COMMENT, _COMMENT_END = "<!--", "-->"
 _RULED = regex.compile(r"[=*~-]{2,}\s+(?P<text>[\p{Lu}\p{N}][^=*~]{0,80}?)\s+[=*~-]{2,}")
 _COMMAND = regex.compile(
     r"@(?:back|char|bgm|sfx|voice|movie|show|hide|camera|spawn|fx|wait|stop|end|goto|gosub|choice"
     r"|set|if|else|endif|title|style|printer|trans|animate)\b.*"
+)
+_COMES_AND_GOES = regex.compile(
+    r"\[(?P<what>(?:exit|exits|exeunt|enter|enters|re-enter)\b[^\[\]|]*)\]", regex.IGNORECASE
 )
 _CENTRED = regex.compile(r">\s*+(?P<text>[^<>]++)<|>\s*+(?P<text>\p{Lu}[\p{Lu}\s]*\bTO:)")
 
@@ -76,6 +79,8 @@ def _write_ruled(row: str) -> str:
         return f"#> {centred['text'].rstrip()}"
     if _COMMAND.fullmatch(row):
         return f"#> {row}"
+    if comes_and_goes := _COMES_AND_GOES.fullmatch(row):
+        return f"#> {comes_and_goes['what']}"
     ruled = _RULED.fullmatch(row)
     return f"## {ruled['text']}" if ruled else row
 

@@ -35,7 +35,8 @@ _LISTS = word_set(
 )
 _OTHER_KEYS = {
     **dict.fromkeys(
-        ("from", "voice_id", "author", "host", "sender", "sender_name", "user"), "speaker"
+        ("from", "voice_id", "author", "host", "sender", "sender_name", "user", "address"),
+        "speaker",
     ),
     **dict.fromkeys(("speakertag", "speaker_tag", "spk"), "speaker"),
     **dict.fromkeys(("value", "body", "display", "displaytext", "message", "utf8"), "text"),
@@ -165,6 +166,8 @@ def _list_names(found: object, depth: int) -> Iterator[tuple[str, str]]:
         for named in one if key in _NAMED and isinstance(one, list) else ():
             if isinstance(named, dict) and isinstance(named.get("name"), str) and "id" in named:
                 yield str(named["id"]), named["name"]
+        if key in _NAMED and isinstance(one, dict):
+            yield from ((mark, name) for mark, name in one.items() if isinstance(name, str))
 
 
 class _Turns:
@@ -200,7 +203,9 @@ class _Turns:
 
     def find_whole(self, held: list[Any], key: str) -> list[Item]:
         """The turns of a list of words, or of pairs; none of any other."""
-        return list(self._say_words(held)) if _are_words(held, key) else _read_pairs(held)
+        if _are_words(held, key):
+            return list(self._say_words(held))
+        return _read_pairs(held) or _guess_turns(held)
 
     def _find_in(self, held: Item, depth: int) -> list[Item]:
         layout = _layout(tuple(held))
@@ -283,6 +288,32 @@ class _Turns:
         for who, ones in groupby(said, key=lambda one: one[0]):
             if text := _join(word for _, word in ones).strip():
                 yield {"type": "speech", **({"speaker_id": who} if who else {}), "text": text}
+
+
+def _guess_turns(held: list[Any]) -> list[Item]:
+    """The turns of objects with the same unknown keys: one has names that return, one sentences."""
+    held = [one for one in held if one is not None]
+    keys = tuple(held[0]) if held and isinstance(held[0], dict) else ()
+    if not 1 < len(keys) <= _MOST_KEYS or not all(
+        isinstance(one, dict) and tuple(one) == keys for one in held
+    ):
+        return []
+    layout = _layout(keys)
+    texts = [key for key in keys if all(isinstance(one[key], str) for one in held)]
+    if layout.texts or not texts or held[0].get("type") in _OWN_TYPES:
+        return []
+    words = {key: sum(len(one[key].split()) for one in held) for key in texts}
+    text = max(texts, key=lambda key: words[key])
+    names = [
+        key
+        for key in (*layout.speakers, *texts)
+        if key in texts and key != text and words[key] <= _FEW_WORDS * len(held)
+        and (len({one[key] for one in held}) < len(held) or len(held) == _FEW_WORDS)
+    ]  # fmt: skip
+    if not names or words[text] < _FEW_WORDS * len(held):
+        return []
+    Budget().spend(Cost.LINES, len(held))
+    return [{"type": "speech", "speaker_id": one[names[0]], "text": one[text]} for one in held]
 
 
 def _are_words(held: list[Any], key: str) -> bool:

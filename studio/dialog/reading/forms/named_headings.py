@@ -43,4 +43,31 @@ def _explain(source: Source) -> Explanation | None:
     return explain_rows(source, [named.get(idx, row) for idx, row in enumerate(rows)], len(named))
 
 
-FORMS = (Form("a script with names as headings", 2.4, _explain, ("#", "1", "2")),)
+_NAME = regex.compile(r"\p{Lu}[\p{L}\p{N}.'’-]*(?:\s\p{Lu}[\p{L}\p{N}.'’-]*){0,2}")
+
+
+def _explain_blocks(source: Source) -> Explanation | None:
+    """Blocks between empty rows, each a name above its words; names that return."""
+    rows = source.shown.rows
+    above = ("", *(row for _, row in rows))
+    first = [idx for idx, (_, row) in enumerate(rows) if row and not above[idx]]
+    names = Counter(rows[idx][1] for idx in first)
+    if (
+        len(names) < _FEWEST
+        or max(names.values()) < _FEWEST
+        or not all(map(_NAME.fullmatch, names))
+    ):
+        return None
+    if not all(idx + 1 < len(rows) and rows[idx + 1][1] for idx in first):
+        return None
+    heads = set(first)
+    written = [
+        (number, f"[{row}]" if idx in heads else row) for idx, (number, row) in enumerate(rows)
+    ]
+    return explain_rows(source, written, len(first))
+
+
+FORMS = (
+    Form("a script with names as headings", 2.4, _explain, ("#", "1", "2")),
+    Form("blocks with names above", 1.45, _explain_blocks, ("\n\n",)),
+)

@@ -15,7 +15,7 @@ _COMMENT = r"<!--(?>(?s:.*?)-->)"
 _SOURCE = regex.compile(
     rf"\s*+(?:<\?xml[^<>]*+>\s*+|{_COMMENT}\s*+)*+<(?:!doctype|html|head|body|p|div|h[1-6]|ul|ol|dl|table|article|turn"
     r"|section|speak|voice|span|dialog(?:ue)?|script|play|scene|conversation|transcript|line"
-    r"|tw-storydata)\b[^<>]*>",
+    r"|tw-storydata|(?:b|strong|em|i)(?=>[^<>]{1,60}</(?:b|strong|em|i)>[^<>]*<br))\b[^<>]*>",
     regex.IGNORECASE,
 )
 _SPOKEN_BY = ("speaker", "character", "who")

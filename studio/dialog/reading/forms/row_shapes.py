@@ -43,7 +43,8 @@ class Shape:
     Attributes:
         of: What has such rows, for a notice.
         signs: One of them stands in each text of the shape.
-        said: Matches a row with the groups `name` and `text`, and `how` it is said if that is told.
+        said: Matches a row with the groups `name` and `text`; `how` it is said and its `id`, if it
+            tells; and `signs`, which are the same in all rows.
         other: Matches the rows between them, which stay as they are.
         left: Matches rows that belong to the notation, and become notes.
         certainty: See `Form`.
@@ -67,6 +68,11 @@ _SHAPES = (
         rf"\((?P<name>\p{{Lu}}[^()]{{0,30}})\)\s+{_WORDS}", certainty=2.0,
     ),
     Shape("names before a wide space", ("\u3000",), rf"(?P<name>[^\s。、]{{1,10}})\u3000+{_WORDS}"),
+    Shape(
+        "names in capitals before words", tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+        r"(?P<name>\p{Lu}{2,}(?:\s\p{Lu}{2,}){0,2})\s+(?P<text>\p{Lu}(?:[\p{Ll}'’]|\s).*)",
+        certainty=1.3,
+    ),
     Shape(
         "abbreviated names", (". ",),
         rf"(?P<name>\p{{Lu}}\p{{L}}{{1,6}})\.\s+{_WORDS}", certainty=1.6,
@@ -93,12 +99,26 @@ _SHAPES = (
         "names with their manner in brackets", ("]:",),
         rf"{_NAME}\s?\[(?P<how>[^\[\]]{{1,40}})\]:\s+{_WORDS}", rf"{_NAME}:\s.*",
     ),
-    Shape("rows that begin with a name in braces", ("{",), rf"\{{{_NAME}\}}:?\s+{_WORDS}"),
-    Shape("rows with an angle behind a name", (">", "»"), rf"{_NAME}\s?[>»]\s+{_WORDS}"),
+    Shape(
+        "names between signs", (),
+        rf"(?P<signs>[^\p{{L}}\p{{N}}\s\"“„«'‘#@<\[*_–—-]{{1,2}})\s?{_NAME}\s?[^\p{{L}}\p{{N}}\s\"”'’]{{1,2}}"
+        rf":?\s+{_WORDS}", certainty=1.2,
+    ),
+    Shape(
+        "names before a sign", (),
+        rf"{_NAME}\s?(?P<signs>[^\p{{L}}\p{{N}}\s.,:!?…\"“”„«‘’'()\[\]–—-]{{1,3}})\s+{_WORDS}",
+        certainty=1.2,
+    ),
+    Shape(
+        "a checklist", ("- [", "* ["),
+        rf"[-*+]\s\[[ xX]\]\s+(?:\*\*)?{_NAME}:(?:\*\*)?\s+{_WORDS}", ".*", certainty=2.7,
+    ),
+    Shape("rows between bars", ("|",), rf"\|\s*{_NAME}\s*\|\s*(?P<text>[^|]+?)\s*\|"),
     Shape("rows that begin with “@” and a name", ("@",), rf"@(?P<name>\p{{L}}\w*)[:,]?\s+{_WORDS}"),
     Shape(
         "names before quotations", ('"', "“"),
-        rf"{_NAME}\s+[\"“](?P<text>[^\"“”]+)[\"”]", r"(?:#|//).*", certainty=2.25,
+        rf"(?:{_NAME}|(?P<name>\p{{Ll}}\w{{0,15}}))\s+[\"“](?P<text>[^\"“”]+)[\"”]",
+        r"(?:#|//).*", certainty=2.25,
     ),
     Shape(
         "a forum's script", ("[b]", "[B]"),
@@ -120,8 +140,9 @@ _SHAPES = (
     ),
     Shape(
         "numbered lines",
-        ("ine ", "INE ", "ow ", "ue ", "ot ", "eile ", "nea ", "iga ", "nha ", "["),
-        rf"(?:(?i:{_UNITS})\s?#?\d{{1,5}}\s?[-–—:.)]|\[\d{{1,5}}\])\s*{_NAME}:\s+{_WORDS}",
+        ("ine ", "INE ", "ow ", "ue ", "ot ", "eile ", "nea ", "iga ", "nha ", "[", "#", ": "),
+        rf"(?:(?i:{_UNITS})\s?#?\d{{1,5}}\s?[-–—:.)]|\[\d{{1,5}}\]|#\d{{1,5}}|\d{{1,5}}:"
+        rf"|(?P<id>[A-Z]{{1,6}}[_-]?\d{{2,6}}))\s*{_NAME}:\s+{_WORDS}",
         certainty=3.5,
     ),
     Shape(
@@ -154,14 +175,20 @@ def _explain(shape: Shape, source: Source) -> Explanation | None:
         return None
     found = {idx: one for idx, (_, row) in enumerate(rows) if row and (one := said.fullmatch(row))}
     names = Counter(name_key(one["name"]) for one in found.values())
-    if len(names) < _FEWEST or (len(found) > _FEW and max(names.values()) < _FEWEST):
+    signs = {one.groupdict().get("signs") for one in found.values()}
+    if (
+        len(signs) > 1
+        or len(names) < _FEWEST
+        or (len(found) > _FEW and max(names.values()) < _FEWEST)
+    ):
         return None
     written: list[Row] = []
     for idx, (number, row) in enumerate(rows):
         if one := found.get(idx):
             how = one.groupdict().get("how")
             manner = f"{write_direction(how, is_first=True)} " if how else ""
-            row = f"[{one['name'].strip()}] {manner}{one['text']}"
+            own = f" | id:{given}" if (given := one.groupdict().get("id")) else ""
+            row = f"[{one['name'].strip()}{own}] {manner}{one['text']}"
         elif row and left.fullmatch(row):
             row = f"#> {row}"
         elif row and not other.fullmatch(row):

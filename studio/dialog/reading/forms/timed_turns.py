@@ -16,21 +16,28 @@ import regex
 from studio.dialog.markup import Row
 from studio.dialog.model import name_key
 from studio.dialog.reading.building import ImportNotices
+from studio.dialog.reading.captions import begins_timed
 from studio.dialog.reading.form import Explanation, Form, Read
 from studio.dialog.reading.forms.colon_names import explain_rows
 from studio.dialog.reading.lexer import Source
 from studio.dialog.reading.row_times import LEFT
 
-_CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?:[.,:;]\d{1,3})?(?:\s?[AaPp]\.?[Mm]\b\.?)?"
+_CLOCK = (
+    r"(?:\d{1,2}:\d{1,2}:\d{1,2}\.\d{1,3}|\d{1,2}:\d{2}(?::\d{2})?(?:[.,:;]\d{1,3})?)"
+    r"(?:\s?[AaPp]\.?[Mm]\b\.?)?"
+)
 _DATE = (
     r"(?:(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\p{L}{3,9}\.?\s\d{1,2},?\s\d{4}"
     r"|\d{1,2}\.?\s\p{L}{3,9}\.?\s\d{4}),?\s+(?:at\s+)?)?"
 )
 _ONE = rf"{_DATE}{_CLOCK}"
-_TIME = regex.compile(rf"[\[(<{{]?{_ONE}(?:\s*[-–—>]{{1,3}}\s*{_ONE})?[\])>}}]?")
-_SIGNS = " \t-–—|·•,:*_"
-_NAME = regex.compile(r"[@~]?\p{L}[\p{L}\p{N}.'’&-]*(?:\s[\p{L}\p{N}.'’&()-]+){0,4}")
-_NAMED = regex.compile(rf"(?P<name>{_NAME.pattern})\s?[:：]\s*(?P<text>\S.*)")
+_TIME = regex.compile(
+    rf"[\[(<{{]?{_ONE}(?:\s*[-–—>]{{1,3}}\s*{_ONE})?[\])>}}]?"
+    r"|[\[(]\d{1,6}(?:\.\d{1,3})?\s?s[\])]"
+)
+_SIGNS = ' \t-–—|·•,:*_[]"“”'
+_NAME = regex.compile(r"[@~]?\p{L}[\p{L}\p{N}.'’&-]*(?: [\p{L}\p{N}.'’&()-]+){0,4}(?<!\.)")
+_NAMED = regex.compile(rf"(?P<name>{_NAME.pattern})(?:\s?[:：]|\t)\s*(?P<text>\S.*)")
 _MOST_ABOVE = 8
 _FEWEST = 2
 
@@ -51,7 +58,7 @@ class _TimedTurn:
 
 
 def _explain(source: Source) -> Explanation | None:
-    if source.delimiter is not None or "-->" in source.text:
+    if source.delimiter is not None or source.suffix in ("srt", "vtt") or _is_subtitles(source):
         return None
     filled = source.filled
     found = {idx: turn for idx, (_, row) in enumerate(filled) if (turn := _read_row(row))}
@@ -83,6 +90,10 @@ def _explain(source: Source) -> Explanation | None:
         return written.read(remarks)
 
     return Explanation(read)
+
+
+def _is_subtitles(source: Source) -> bool:
+    return source.text.lstrip().startswith("WEBVTT") or begins_timed(source.text)
 
 
 def _read_row(row: str) -> _TimedTurn | None:

@@ -48,11 +48,16 @@ def _find_turns(found: list[regex.Match[str] | None]) -> list[int]:
 def _write(rows: list[str], found: list[regex.Match[str] | None], starts: list[int]) -> str | None:
     """The items as `[speaker] text`, in the same rows; None if one lacks either."""
     written = [row if idx < starts[0] else "" for idx, row in enumerate(rows)]
+    is_listed = any(map(_LIST.fullmatch, rows[: starts[0]]))
     for start, end in pairwise([*starts, len(rows)]):
         values = {
             idx: _unquote(one["value"] or "") for idx in range(start, end) if (one := found[idx])
         }
         keys = {role_of(one["key"]): idx for idx in values if (one := found[idx])}
+        if is_listed and len(values) == 1 and None in keys:  # `- Mira: words`, which else is a chat
+            (idx, said), name = *values.items(), str(found[keys[None]]["key"])  # type: ignore[index]
+            written[idx] = f"[{name}] {said}"
+            continue
         if Role.TEXT not in keys or Role.SPEAKER not in keys:
             return None
         given = {role: values[idx] for role, idx in keys.items()}
