@@ -75,3 +75,8 @@ def test_slashes_dashes_and_overlaps_are_kept():
     assert [line.text for line in read(text, "a.txt").dialog] == [
         "I said / you could.", "[overlapping] Yes.", "But I —",
     ]  # fmt: skip
+
+
+def test_times_inside_sentences_are_said():
+    text = "We met at 10:30 in town.\nThey left at 11:00 by bus.\n"
+    assert [line.text for line in read(text, "a.txt").dialog] == [text.replace("\n", " ").strip()]

@@ -77,7 +77,7 @@ _ROWS = tuple(
     for form in (
         rf"(?:[-*•‣·>]|\d{{1,4}}[.)])\s+{_NAME}(?:[:：]|\s[–—])\s+{_TEXT}",
         rf"{_WORD_NAME}\s+[-–—]\s+{_TEXT}",
-        rf"{_WORD_NAME}(?::(?!//|:)|\s?::\s+){_TEXT}",
+        rf"{_WORD_NAME}(?::(?!//|:|(?<=\d:)\d)|\s?::\s+){_TEXT}",
         rf"{_WORD_NAME}\s+(?:[-=]>|[→|=])\s+(?!{_CLOCK}){_TEXT}",
         rf"(?!(?:speaker|character|name|role)\t){_WORD_NAME}\t\s*{_TEXT}",  # else a table
     )
