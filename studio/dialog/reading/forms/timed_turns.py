@@ -107,7 +107,8 @@ def _read_row(row: str) -> _TimedTurn | None:
         return _TimedTurn(_Kind.HEADED, before or after)
     if named := _NAMED.fullmatch(row[time.end() :].lstrip(_SIGNS)) if not before else None:
         return _TimedTurn(_Kind.SAID, named["name"], named["text"])
-    is_apart = time[0][0] in "[(<{" or row[: time.start()].rstrip(" ")[-1:] in _SIGNS
+    is_apart = time[0][0] in "[(<{" or time[0][-1] in "])>}"
+    is_apart |= row[: time.start()].rstrip(" ")[-1:] in _SIGNS
     if before and after and is_apart and _is_name(before):
         return _TimedTurn(_Kind.SAID, before, row[time.end() :].lstrip(_SIGNS))
     if (named := _NAMED.fullmatch(row[: time.start()].rstrip())) and not after:
